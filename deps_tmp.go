@@ -1,0 +1,26 @@
+package sunhwa
+
+import (
+	_ "github.com/alicebob/miniredis/v2"
+	_ "github.com/anishathalye/porcupine"
+	_ "github.com/aws/aws-lambda-go/events"
+	_ "github.com/aws/aws-lambda-go/lambda"
+	_ "github.com/aws/aws-lambda-go/lambdacontext"
+	_ "github.com/aws/aws-sdk-go-v2/config"
+	_ "github.com/aws/aws-sdk-go-v2/credentials"
+	_ "github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	_ "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	_ "github.com/aws/aws-sdk-go-v2/service/lambda"
+	_ "github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+	_ "github.com/aws/aws-sdk-go-v2/service/ssm"
+	_ "github.com/caarlos0/env/v11"
+	_ "github.com/oklog/ulid/v2"
+	_ "github.com/redis/go-redis/v9"
+	_ "github.com/sashabaranov/go-openai"
+	_ "github.com/stretchr/testify/assert"
+	_ "github.com/stretchr/testify/require"
+	_ "github.com/truora/minidyn/server"
+	_ "golang.org/x/sync/errgroup"
+	_ "golang.org/x/term"
+	_ "golang.org/x/text/encoding/korean"
+)
