@@ -1,0 +1,60 @@
+package jobstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"sunhwa/shared/job"
+)
+
+// passing are the starts of error replies that say "not now" and nothing of the
+// job: overload, failover, migration, authentication, and two that ElastiCache
+// Serverless was reported to answer under traffic spikes
+// (https://github.com/redisson/redisson/issues/6718).
+var passing = []string{
+	"OOM", "READONLY", "TRYAGAIN", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "BUSY", "MISCONF", "NOREPLICAS",
+	"MOVED", "ASK", "NOAUTH", "WRONGPASS", "NOPERM", "UNKILLABLE", "UNBLOCKED",
+	"ERR max number of clients reached",
+	"ERR Script attempted to access a non local key in a cluster node",
+	"ERR AUTH", "ERR invalid password",
+}
+
+// classify turns a failed call into an error of package job. Whatever leaves the
+// outcome unknown or says "not now" is job.ErrUnavailable; the cause stays
+// visible to errors.Is, cancellation too. The rest (a script's own fault) is
+// passed on as it is.
+func classify(move string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if unavailable(err) {
+		return fmt.Errorf("%s: %w: %w", move, job.ErrUnavailable, err)
+	}
+	return fmt.Errorf("jobstore: %s: %w", move, err)
+}
+
+func unavailable(err error) bool {
+	var reply redis.Error
+	if errors.As(err, &reply) && !errors.Is(err, redis.Nil) {
+		return slices.ContainsFunc(passing, func(start string) bool { return strings.HasPrefix(reply.Error(), start) })
+	}
+	var network net.Error
+	return errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, net.ErrClosed) || errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrClosed) ||
+		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) ||
+		strings.HasPrefix(err.Error(), "redis: ") && !errors.Is(err, redis.Nil)
+}
+
+// migrating reports TRYAGAIN: a slot is on its way between two nodes and the
+// script named a key that is not there, or not yet.
+func migrating(err error) bool {
+	var reply redis.Error
+	return errors.As(err, &reply) && strings.HasPrefix(reply.Error(), "TRYAGAIN")
+}

@@ -1,0 +1,14 @@
+-- read.lua: the job as it is, the deadline applied first.
+-- KEYS: job, in, out, watch
+-- ARGV: id
+-- Returns: {OK, results recorded, flat job} | {NOT_FOUND}
+-- Invariant: nobody reads RUNNING after the deadline. run needs no deletion: it
+-- has expired with the deadline.
+local k = {job = KEYS[1], input = KEYS[2], out = KEYS[3], watch = KEYS[4]}
+local status = redis.call('HGET', k.job, 'status')
+if not status then return {NOT_FOUND} end
+if status == 'RUNNING' then
+  local _, left = clock(k.job)
+  if left <= 0 then to_failed(k, ARGV[1], 'DEADLINE_EXCEEDED', '') end
+end
+return {OK, redis.call('HLEN', k.out), redis.call('HGETALL', k.job)}
