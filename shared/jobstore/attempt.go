@@ -15,7 +15,7 @@ func isNotFound(err error) bool { return errors.Is(err, job.ErrNotFound) }
 // Begin takes the job for attempt a, or refuses and writes nothing:
 // job.ErrNotFound, job.ErrSchema, *job.StateError, job.ErrOverdue,
 // job.ErrClaimLost, job.ErrBusy (another attempt's lease is live),
-// job.ErrExhausted. A repeat with the same token answers the same and extends
+// job.ErrExhausted, job.ErrStale (a has no token). A repeat with the same token answers the same and extends
 // the lease.
 func (s *Store) Begin(ctx context.Context, a job.Attempt) (*job.Begun, error) {
 	keys := []string{jobKey(a.ID), runKey(a.Target), inKey(a.ID), outKey(a.ID), keptKey(a.Target)}
@@ -37,10 +37,16 @@ func (s *Store) Begin(ctx context.Context, a job.Attempt) (*job.Begun, error) {
 	if err != nil {
 		return nil, err
 	}
+	var kept job.ID
+	if s := r.text(8); s != "" {
+		if kept, err = storedID(s); err != nil {
+			return nil, err
+		}
+	}
 	return &job.Begun{
 		Comments: comments, Recorded: recorded, Usage: r.usage(10), Attempt: int(r.number(1)),
 		Remaining: time.Duration(r.number(3)) * time.Millisecond, Fresh: r.text(4) == "1",
-		Spec: job.Spec{Model: r.text(5), PromptVersion: r.text(6), Options: r.text(7)}, Kept: job.ID(r.text(8)),
+		Spec: job.Spec{Model: r.text(5), PromptVersion: r.text(6), Options: r.text(7)}, Kept: kept,
 	}, nil
 }
 
@@ -51,9 +57,9 @@ func (s *Store) Recall(ctx context.Context, t job.Target, memoKeys []string) (ma
 	for len(memoKeys) > 0 {
 		chunk := memoKeys[:min(500, len(memoKeys))]
 		memoKeys = memoKeys[len(chunk):]
-		values, err := s.rdb.HMGet(ctx, memoKey(t), chunk...).Result()
+		values, err := s.recall(ctx, t, chunk)
 		if err != nil {
-			return nil, classify("hmget", err)
+			return nil, err
 		}
 		for i, v := range values {
 			stored, ok := v.(string)
@@ -68,6 +74,13 @@ func (s *Store) Recall(ctx context.Context, t job.Target, memoKeys []string) (ma
 		}
 	}
 	return found, nil
+}
+
+func (s *Store) recall(ctx context.Context, t job.Target, memoKeys []string) ([]any, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	values, err := s.rdb.HMGet(ctx, memoKey(t), memoKeys...).Result()
+	return values, classify("hmget", err)
 }
 
 // Record stores results, each once, and renews the lease. A result's usage is

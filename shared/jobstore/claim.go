@@ -23,7 +23,7 @@ func (s *Store) Acquire(ctx context.Context, c job.Creation) error {
 		return fmt.Errorf("jobstore: encode comments: %w", err)
 	}
 	keys := []string{jobKey(c.ID), runKey(c.Target), inKey(c.ID), lastKey(c.Target), watchKey(c.ID.Shard())}
-	if c.Missing != "" && c.Missing.Shard() == c.ID.Shard() {
+	if m, err := storedID(string(c.Missing)); err == nil && m.Shard() == c.ID.Shard() {
 		keys = append(keys, jobKey(c.Missing))
 	}
 	fresh := 0
@@ -56,18 +56,23 @@ func (s *Store) Newest(ctx context.Context, t job.Target) (job.ID, error) {
 
 // pointer reads a key that holds a job id; job.ErrNotFound when it is not there.
 func (s *Store) pointer(ctx context.Context, key string) (job.ID, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
 	v, err := s.rdb.Get(ctx, key).Result()
 	if errors.Is(err, redis.Nil) {
 		return "", job.ErrNotFound
 	}
-	return job.ID(v), classify("get", err)
+	if err != nil {
+		return "", classify("get", err)
+	}
+	return storedID(v)
 }
 
 // Results returns a finished job with every comment before and after, in input
-// order. Refusals: *job.StateError (not SUCCESS), job.ErrGone (texts no longer
+// order, the deadline applied first as in Read. Refusals: *job.StateError (not SUCCESS), job.ErrGone (texts no longer
 // kept), both with the job beside them; job.ErrNotFound.
 func (s *Store) Results(ctx context.Context, id job.ID) (*job.Job, []job.Rewritten, error) {
-	r, refused := s.run(ctx, "results", []string{jobKey(id), inKey(id), outKey(id)})
+	r, refused := s.run(ctx, "results", []string{jobKey(id), inKey(id), outKey(id), watchKey(id.Shard())}, string(id))
 	if r == nil {
 		return nil, nil, refused
 	}

@@ -1,11 +1,8 @@
 package jobstore
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"slices"
 	"strings"
 
@@ -40,16 +37,12 @@ func classify(move string, err error) error {
 	return fmt.Errorf("jobstore: %s: %w", move, err)
 }
 
+// unavailable is true for every error that is no reply: a socket's, TLS's, the
+// pool's, the context's, and that of whoever gives credentials.
 func unavailable(err error) bool {
 	var reply redis.Error
-	if errors.As(err, &reply) && !errors.Is(err, redis.Nil) {
-		return slices.ContainsFunc(passing, func(start string) bool { return strings.HasPrefix(reply.Error(), start) })
-	}
-	var network net.Error
-	return errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
-		errors.Is(err, net.ErrClosed) || errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrClosed) ||
-		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) ||
-		strings.HasPrefix(err.Error(), "redis: ") && !errors.Is(err, redis.Nil)
+	return !errors.As(err, &reply) ||
+		slices.ContainsFunc(passing, func(start string) bool { return strings.HasPrefix(reply.Error(), start) })
 }
 
 // migrating reports TRYAGAIN: a slot is on its way between two nodes and the

@@ -10,7 +10,7 @@ import (
 )
 
 // ClientOptions says where Redis is. Every timeout is fixed here, so that a
-// silent server holds no call longer than about 4 s.
+// silent server holds no command longer than about 4 s.
 type ClientOptions struct {
 	Addrs    []string    // host:port, at least one
 	Cluster  bool        // Redis Cluster protocol, whatever the number of addresses

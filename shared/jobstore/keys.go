@@ -54,3 +54,21 @@ func parseMember(s, shard string) (job.Ref, error) {
 	}
 	return r, nil
 }
+
+// Keys are all keys of one job and its target, for programs that check what the
+// store wrote. Nothing else needs them.
+type Keys struct {
+	Job, In, Out          string // the job's own
+	Run, Memo, Last, Kept string // its target's
+	Watch                 string // its shard's
+	Member                string // its entry in Watch
+}
+
+// KeysOf returns the keys of r.
+func KeysOf(r job.Ref) Keys {
+	return Keys{
+		Job: jobKey(r.ID), In: inKey(r.ID), Out: outKey(r.ID),
+		Run: runKey(r.Target), Memo: memoKey(r.Target), Last: lastKey(r.Target), Kept: keptKey(r.Target),
+		Watch: watchKey(r.ID.Shard()), Member: member(r),
+	}
+}

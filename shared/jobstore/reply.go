@@ -86,6 +86,16 @@ func (r reply) usage(i int) job.Usage {
 	}
 }
 
+// storedID reads a job id that Redis holds. What is none is an error, so that no
+// key is ever built from it.
+func storedID(s string) (job.ID, error) {
+	id, err := job.ParseID(s)
+	if err != nil || string(id) != s {
+		return "", fmt.Errorf("jobstore: %.30q stands where a job id should", s)
+	}
+	return id, nil
+}
+
 // parse reads a decimal; what is none counts as 0, as a missing field does.
 func parse(s string) int64 {
 	n, err := strconv.ParseInt(s, 10, 64)

@@ -77,13 +77,17 @@ const (
 var codeNames = strings.Fields(`OK NOT_FOUND STATE OVERDUE CLAIM_LOST STALE BUSY EXHAUSTED SCHEMA OUT_OF_RANGE
 	INCOMPLETE HELD STALE_ID BEGUN GONE CHANGED FORGOTTEN ENDED REDISPATCH LEFT`)
 
-// refusal turns the code of a move that was refused into its sentinel. Codes
-// that mean success for some move (OK and inspect's verdicts) give nil: the move
-// itself checks that it may get them. An unknown code is an error.
-func (r reply) refusal() error {
+// refusal turns the code of a move that was refused into its sentinel. OK gives
+// nil, and so do inspect's verdicts to inspect. A code that is unknown, or that
+// this move has no use for, is an error.
+func (r reply) refusal(move string) error {
 	switch r.code() {
-	case codeOK, codeForgotten, codeEnded, codeRedispatch, codeLeft:
+	case codeOK:
 		return nil
+	case codeForgotten, codeEnded, codeRedispatch, codeLeft:
+		if move == "inspect" {
+			return nil
+		}
 	case codeNotFound:
 		return job.ErrNotFound
 	case codeState:
@@ -104,10 +108,15 @@ func (r reply) refusal() error {
 		return job.ErrOutOfRange
 	case codeIncomplete:
 		return job.ErrIncomplete
-	case codeHeld:
-		return &job.HeldError{Holder: job.ID(r.text(1))}
-	case codeStaleID:
-		return &job.StaleIDError{Newest: job.ID(r.text(1))}
+	case codeHeld, codeStaleID:
+		id, err := storedID(r.text(1))
+		if err != nil {
+			return err
+		}
+		if r.code() == codeHeld {
+			return &job.HeldError{Holder: id}
+		}
+		return &job.StaleIDError{Newest: id}
 	case codeBegun:
 		return job.ErrBegun
 	case codeGone:
@@ -115,5 +124,5 @@ func (r reply) refusal() error {
 	case codeChanged:
 		return &job.ChangedError{Newest: job.ID(r.text(1))}
 	}
-	return fmt.Errorf("jobstore: unknown reply code %d", r.code())
+	return fmt.Errorf("jobstore: %s answers the unknown code %d", move, r.code())
 }

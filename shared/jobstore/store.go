@@ -23,6 +23,11 @@ const textsAfterApply = time.Hour
 // at most 3,999 arguments a request.
 const maxGroups = 400
 
+// askTimeout bounds one question to Redis, its retries included, where the
+// caller's context gives it longer: a cold cluster client asks its nodes one after
+// the other, and each may be silent for 2 s.
+const askTimeout = 4 * time.Second
+
 // Options say how a Store behaves. The zero value is usable.
 type Options struct {
 	MemoLimit   int              // most answers remembered a target; 0: 1000
@@ -64,12 +69,18 @@ func New(rdb redis.UniversalClient, o Options) *Store {
 }
 
 // Ping asks the server whether it is there.
-func (s *Store) Ping(ctx context.Context) error { return classify("ping", s.rdb.Ping(ctx).Err()) }
+func (s *Store) Ping(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	return classify("ping", s.rdb.Ping(ctx).Err())
+}
 
 // EvictionPolicy returns the server's maxmemory-policy. Managed servers may
 // refuse to tell; that is an error and nothing to worry about. Anything but
 // noeviction may delete live jobs.
 func (s *Store) EvictionPolicy(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
 	m, err := s.rdb.ConfigGet(ctx, "maxmemory-policy").Result()
 	if err != nil {
 		return "", classify("config get", err)
@@ -80,21 +91,23 @@ func (s *Store) EvictionPolicy(ctx context.Context) (string, error) {
 func (s *Store) now() string { return strconv.FormatInt(s.o.Now().UnixMilli(), 10) }
 
 // run runs one script and turns a refusal into its sentinel. While a slot
-// migrates it asks again with backoff, for as long as ctx allows (at most 4 s).
+// migrates it asks again with backoff, for as long as ctx and askTimeout allow.
 func (s *Store) run(ctx context.Context, move string, keys []string, args ...any) (reply, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
 	began := time.Now()
 	v, err := s.scripts[move].Run(ctx, s.rdb, keys, args...).Result()
-	for wait := 10 * time.Millisecond; migrating(err) && time.Since(began) < 4*time.Second; wait = min(2*wait, 250*time.Millisecond) {
+	for wait := 10 * time.Millisecond; migrating(err); wait = min(2*wait, 250*time.Millisecond) {
 		select {
 		case <-ctx.Done():
-			return nil, classify(move, fmt.Errorf("%w: %w", err, ctx.Err()))
+			err = fmt.Errorf("%w: %w", err, ctx.Err())
+			s.tell(move, began, err)
+			return nil, classify(move, err)
 		case <-time.After(wait):
 		}
 		v, err = s.scripts[move].Run(ctx, s.rdb, keys, args...).Result()
 	}
-	if s.o.Timing != nil {
-		s.o.Timing(move, time.Since(began), err)
-	}
+	s.tell(move, began, err)
 	if err != nil {
 		return nil, classify(move, err)
 	}
@@ -102,7 +115,13 @@ func (s *Store) run(ctx context.Context, move string, keys []string, args ...any
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", move, err)
 	}
-	return r, r.refusal()
+	return r, r.refusal(move)
+}
+
+func (s *Store) tell(move string, began time.Time, err error) {
+	if s.o.Timing != nil {
+		s.o.Timing(move, time.Since(began), err)
+	}
 }
 
 // ms gives whole milliseconds as an argument; what is below one counts as one.

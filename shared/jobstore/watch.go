@@ -45,8 +45,9 @@ const (
 // Watched visits every watched job, from the shard of index start round through
 // all of them, reading the sets in pipelines (one a node). A set that cannot be
 // read and a visit that fails do not end the walk; their errors come back joined,
-// the first ten of them. It ends early when ctx does. shards is how many sets
-// were read.
+// the first ten of them. It ends early when ctx does, and when of one pipeline's
+// sets, which lie on all nodes, none can be read. shards is how many sets were
+// read.
 func (s *Store) Watched(ctx context.Context, start int, visit func(context.Context, job.Ref) error) (shards int, err error) {
 	var errs []error
 	note := func(err error) {
@@ -66,6 +67,9 @@ func (s *Store) Watched(ctx context.Context, start int, visit func(context.Conte
 		if ctx.Err() != nil {
 			return shards, errors.Join(append(errs, ctx.Err())...)
 		}
+		if read == 0 {
+			break // Redis is down; the rest would only wait for it
+		}
 	}
 	return shards, errors.Join(errs...)
 }
@@ -83,12 +87,14 @@ func (s *Store) watchedIn(ctx context.Context, first, n int, note func(error)) (
 	}
 	seen := map[string]bool{}
 	for len(todo) > 0 && ctx.Err() == nil {
+		asking, cancel := context.WithTimeout(ctx, askTimeout)
 		pipe := s.rdb.Pipeline()
 		cmds := make([]*redis.ScanCmd, len(todo))
 		for i, p := range todo {
-			cmds[i] = pipe.SScan(ctx, watchKey(p.shard), p.cursor, "", scanCount)
+			cmds[i] = pipe.SScan(asking, watchKey(p.shard), p.cursor, "", scanCount)
 		}
-		_, _ = pipe.Exec(ctx) // each command has its own error
+		_, _ = pipe.Exec(asking) // each command has its own error
+		cancel()
 		var next []page
 		for i, p := range todo {
 			members, cursor, err := cmds[i].Result()

@@ -4,7 +4,7 @@
 -- Returns: {OK, attempt, total, ms left, fresh, model, prompt version, options,
 --           kept id or '', comments JSON, usage[5], flat out} | {NOT_FOUND} |
 --          {SCHEMA, found} | {STATE, status, code} | {OVERDUE} | {CLAIM_LOST} |
---          {BUSY} | {EXHAUSTED}
+--          {BUSY} | {EXHAUSTED} | {STALE} (no token)
 -- Invariant: at most one token has a live lease; a refusal writes nothing.
 local job, run, input, out, kept = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local id, token, lease = ARGV[1], ARGV[2], tonumber(ARGV[3])
@@ -17,6 +17,7 @@ if f[1] ~= 'RUNNING' then return {STATE, f[1], f[2] or ''} end
 local pttl, left = clock(job)
 if left <= 0 then return {OVERDUE} end
 if redis.call('GET', run) ~= id then return {CLAIM_LOST} end
+if token == '' then return {STALE} end
 
 local attempt = tonumber(f[6])
 if f[4] ~= token then

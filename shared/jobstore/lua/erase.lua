@@ -16,7 +16,11 @@ if newest ~= '' then
   texts = 9
   if redis.call('HGET', k.job, 'status') == 'RUNNING' then
     local _, left = clock(k.job)
-    to_failed(k, newest, left <= 0 and 'DEADLINE_EXCEEDED' or 'CANCELED', ARGV[3])
+    if left <= 0 then
+      to_failed(k, newest, 'DEADLINE_EXCEEDED', '')
+    else
+      to_failed(k, newest, 'CANCELED', ARGV[3])
+    end
   end
   redis.call('DEL', k.input, k.out)
 end

@@ -18,8 +18,8 @@ if f[1] ~= 'RUNNING' then
 end
 local _, left = clock(k.job)
 if left <= 0 then
-  to_failed(k, id, 'DEADLINE_EXCEEDED', now)
-  spend_extra(k.job, ARGV, 8)
+  to_failed(k, id, 'DEADLINE_EXCEEDED', '')
+  if f[3] == token then spend_extra(k.job, ARGV, 8) end
   return {OVERDUE}
 end
 if guard == 'worker' and (token == '' or f[3] ~= token) then return {STALE} end

@@ -2,7 +2,7 @@
 -- Invariant kept: reads come before writes, and a terminal transition frees
 -- memory first, so that a full server lets the script in.
 
--- Reply codes, the first element of every reply. code.go holds the same table.
+-- Reply codes, the first element of every reply. scripts.go holds the same table.
 local OK, NOT_FOUND, STATE, OVERDUE, CLAIM_LOST, STALE, BUSY, EXHAUSTED, SCHEMA, OUT_OF_RANGE =
   0, 1, 2, 3, 4, 5, 6, 7, 8, 9
 local INCOMPLETE, HELD, STALE_ID, BEGUN, GONE, CHANGED, FORGOTTEN, ENDED, REDISPATCH, LEFT =
@@ -53,16 +53,24 @@ local function spend_extra(job, a, i)
 end
 
 -- to_failed ends a RUNNING job. k: job, input, out, watch and, where the caller
--- knows it, run. An overdue job finished at its deadline, whoever noticed when.
+-- knows it, run. now is '' for an overdue job: it finished at its deadline,
+-- whoever noticed when.
 local function to_failed(k, id, code, now, detail, comment)
   local f = redis.call('HMGET', k.job, 'tenant', 'target', 'retention', 'deadlineAt')
   local done = redis.call('HLEN', k.out)
   local mine = k.run and redis.call('GET', k.run) == id
-  if code == 'DEADLINE_EXCEEDED' then now = f[4] end
+  if now == '' then now = f[4] end
   redis.call('SREM', k.watch, id .. ':' .. f[1] .. ':' .. f[2])
   if mine then redis.call('DEL', k.run) end
   redis.call('DEL', k.input, k.out)
   redis.call('PEXPIRE', k.job, f[3], 'LT')
   redis.call('HSET', k.job, 'status', 'FAILED', 'error', code, 'errorDetail', detail or '',
     'errorComment', comment or '', 'finishedAt', now, 'done', done)
+end
+
+-- apply_deadline makes an overdue RUNNING job FAILED.
+local function apply_deadline(k, id)
+  if redis.call('HGET', k.job, 'status') ~= 'RUNNING' then return end
+  local _, left = clock(k.job)
+  if left <= 0 then to_failed(k, id, 'DEADLINE_EXCEEDED', '') end
 end

@@ -5,10 +5,6 @@
 -- Invariant: nobody reads RUNNING after the deadline. run needs no deletion: it
 -- has expired with the deadline.
 local k = {job = KEYS[1], input = KEYS[2], out = KEYS[3], watch = KEYS[4]}
-local status = redis.call('HGET', k.job, 'status')
-if not status then return {NOT_FOUND} end
-if status == 'RUNNING' then
-  local _, left = clock(k.job)
-  if left <= 0 then to_failed(k, ARGV[1], 'DEADLINE_EXCEEDED', '') end
-end
+if redis.call('EXISTS', k.job) == 0 then return {NOT_FOUND} end
+apply_deadline(k, ARGV[1])
 return {OK, redis.call('HLEN', k.out), redis.call('HGETALL', k.job)}

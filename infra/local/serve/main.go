@@ -1,0 +1,31 @@
+// Command serve keeps the local stack up on HTTP_ADDR until it is told to end by
+// SIGTERM or Ctrl-C; it then drains and exits with 0. A second signal ends it at
+// once.
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"sunhwa/infra/local"
+	"sunhwa/shared/config"
+)
+
+func main() {
+	cfg, err := config.Load[config.Local](nil)
+	if err != nil {
+		slog.Error("configuration", "error", err)
+		os.Exit(1)
+	}
+	logger := local.NewLogger(os.Stderr, cfg.LogLevel)
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // from then on a signal has its usual effect
+	if err := local.Run(ctx, cfg, logger); err != nil {
+		logger.Error("local stack", "error", err)
+		os.Exit(1)
+	}
+}
