@@ -2,7 +2,6 @@ package local
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -24,6 +23,8 @@ import (
 	"sunhwa/shared/dispatch"
 	"sunhwa/shared/jobstore"
 	"sunhwa/shared/rewrite"
+	"sunhwa/shared/wire/llmkey"
+	"sunhwa/shared/wire/redisclient"
 )
 
 // region is what local endpoints are told; none of them cares.
@@ -52,7 +53,7 @@ func (s *Stack) adapters(ctx context.Context, cfg *config.Local, invokeURL strin
 	if d.dispatcher, err = s.lambda(ctx, cfg, invokeURL); err != nil {
 		return nil, err
 	}
-	if d.rewriter, d.model, err = s.llm(cfg); err != nil {
+	if d.rewriter, d.model, err = s.llm(ctx, cfg); err != nil {
 		return nil, err
 	}
 	return d, nil
@@ -61,33 +62,28 @@ func (s *Stack) adapters(ctx context.Context, cfg *config.Local, invokeURL strin
 // redis returns a store on REDIS_ADDR, or on an embedded miniredis whose TTLs
 // follow the wall clock.
 func (s *Stack) redis(ctx context.Context, cfg *config.Local) (*jobstore.Store, error) {
-	o := jobstore.ClientOptions{Addrs: cfg.RedisAddrs, Cluster: cfg.RedisMode == config.Cluster}
-	standIn := len(cfg.RedisAddrs) == 0
-	if standIn {
+	rc := cfg.Redis
+	if len(rc.RedisAddrs) > 0 {
+		s.part("Redis", fmt.Sprintf("%s (%s)", strings.Join(rc.RedisAddrs, ","), rc.RedisMode), false)
+	} else {
+		if rc.RedisMode != config.Standalone || bool(rc.RedisTLS) || rc.RedisAuth != config.AuthNone {
+			return nil, errors.New("REDIS_MODE, REDIS_TLS and REDIS_AUTH are for a real Redis; name it by REDIS_ADDR or unset them")
+		}
 		m := miniredis.NewMiniRedis()
 		m.ClockTTL(true)
 		if err := m.Start(); err != nil {
 			return nil, fmt.Errorf("start the embedded Redis: %w", err)
 		}
 		s.onClose(func() error { m.Close(); return nil })
-		o.Addrs, o.Cluster = []string{m.Addr()}, false
+		rc = config.Redis{RedisAddrs: []string{m.Addr()}, RedisMode: config.Standalone, RedisAuth: config.AuthNone}
 		s.log.Warn("Redis is an embedded stand-in: it forgets everything at the end, refuses nothing that a cluster would (CROSSSLOT) or a full server (OOM), and is slower than Redis; REDIS_ADDR names a real one")
 		s.part("Redis", "miniredis in this process", true)
-	} else {
-		switch cfg.RedisAuth {
-		case config.AuthPassword:
-			o.Username, o.Password = cfg.RedisUsername, cfg.RedisPassword.Reveal()
-		case config.AuthIAM:
-			return nil, errors.New("REDIS_AUTH=iam needs the cloud; use none or password in the local stack")
-		case config.AuthNone:
-		}
-		if cfg.RedisTLS {
-			o.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
-		}
-		s.part("Redis", fmt.Sprintf("%s (%s)", strings.Join(cfg.RedisAddrs, ","), cfg.RedisMode), false)
 	}
 
-	rdb := jobstore.NewClient(o)
+	rdb, err := redisclient.New(ctx, rc, s.log)
+	if err != nil {
+		return nil, fmt.Errorf("REDIS_ADDR: %w", err)
+	}
 	s.onClose(rdb.Close)
 	store := jobstore.New(rdb, jobstore.Options{
 		MemoLimit: cfg.MaxComments, MaxAttempts: cfg.JobMaxAttempts, Logger: s.log,
@@ -95,7 +91,7 @@ func (s *Stack) redis(ctx context.Context, cfg *config.Local) (*jobstore.Store, 
 	ping, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	if err := store.Ping(ping); err != nil {
-		return nil, fmt.Errorf("REDIS_ADDR %s does not answer: %w", strings.Join(o.Addrs, ","), err)
+		return nil, fmt.Errorf("REDIS_ADDR %s does not answer: %w", strings.Join(rc.RedisAddrs, ","), err)
 	}
 	return store, nil
 }
@@ -151,15 +147,22 @@ func (s *Stack) lambda(ctx context.Context, cfg *config.Local, invokeURL string)
 
 // llm returns a client of the configured model, or of the offline stand-in, and
 // the model's name.
-func (s *Stack) llm(cfg *config.Local) (*rewrite.Client, string, error) {
+func (s *Stack) llm(ctx context.Context, cfg *config.Local) (*rewrite.Client, string, error) {
 	o := rewrite.Options{
 		BaseURL: cfg.LLMBaseURL, Timeout: cfg.LLMTimeout, MaxRetries: cfg.LLMMaxRetries, Logger: s.log,
-		Key: func(context.Context) (string, error) { return cfg.LLMAPIKey.Reveal(), nil },
 	}
 	if !cfg.StandInLLM() {
+		key := llmkey.Fixed(cfg.LLMAPIKey.Reveal())
 		if cfg.LLMAPIKeySecret != "" {
-			return nil, "", errors.New("LLM_API_KEY_SECRET_ARN needs the cloud; give LLM_API_KEY in the local stack")
+			sdk, err := awsconfig.LoadDefaultConfig(ctx)
+			if err != nil {
+				return nil, "", fmt.Errorf("AWS configuration for LLM_API_KEY_SECRET_ARN: %w", err)
+			}
+			if key, err = llmkey.Open(ctx, cfg.LLMAPIKeySecret, sdk); err != nil {
+				return nil, "", fmt.Errorf("LLM_API_KEY_SECRET_ARN: %w", err)
+			}
 		}
+		o.Key, o.RefreshKey = key.Key, key.Refresh
 		s.part("LLM", cfg.LLMModel+" at "+cfg.LLMBaseURL, false)
 		return rewrite.New(o), cfg.LLMModel, nil
 	}

@@ -12,7 +12,7 @@ import (
 	"sunhwa/shared/config"
 	"sunhwa/shared/handler"
 	"sunhwa/shared/job"
-	"sunhwa/shared/rewrite/prompt"
+	"sunhwa/shared/wire/spec"
 )
 
 // sweeperFunction is the name under which the schedule invokes the sweeper.
@@ -59,15 +59,9 @@ func (d *deps) functions(cfg *config.Local, log *slog.Logger) (map[string]invoke
 
 // spec is what start fixes in every job.
 func (d *deps) spec(cfg *config.Local) job.Spec {
-	o := prompt.Options{
-		MaxTokens: cfg.LLMMaxTokens, MaxCompletionTokens: cfg.LLMMaxCompletionTokens,
-		ResponseFormat: string(cfg.LLMResponseFormat),
-	}
-	if t := cfg.LLMTemperature; t != nil {
-		f := float32(*t)
-		o.Temperature = &f
-	}
-	return job.Spec{Model: d.model, PromptVersion: prompt.Current, Options: o.Encode()}
+	model := cfg.Model
+	model.LLMModel = d.model
+	return spec.Of(model)
 }
 
 // functionNames maps short names to those under which the functions are invoked.

@@ -25,7 +25,7 @@ import (
 )
 
 // deadlock is how long a test waits for an event that must come.
-const deadlock = 60 * time.Second
+const deadlock = 5 * time.Minute
 
 // apiKey is what the model of the tests is called with; no log may hold it.
 const apiKey = "sk-KEY-MARKER-4711"

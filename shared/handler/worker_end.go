@@ -85,7 +85,7 @@ func (r *workerRun) fail(ctx, base context.Context, f job.Failure, extra job.Ext
 	case err == nil:
 	case errors.Is(err, job.ErrOverdue):
 		f.Code = job.CodeDeadlineExceeded
-	case errors.Is(err, job.ErrNotFound), errors.As(err, &state):
+	case errors.Is(err, job.ErrStale), errors.Is(err, job.ErrNotFound), errors.As(err, &state):
 		r.report.Outcome = WorkerStopped
 		r.log.InfoContext(ctx, "worker: stopped, the job is no longer this attempt's", "reason", err.Error())
 		return nil

@@ -387,3 +387,59 @@ func TestWorker_Handle_stopAnswers(t *testing.T) {
 		}
 	}
 }
+
+// What fail answers, when the job has ended or changed hands meanwhile.
+func TestWorker_Handle_answersOfFail(t *testing.T) {
+	unknown := errors.New("script failed")
+	for _, c := range []struct {
+		answer  error
+		want    error
+		outcome WorkerOutcome
+		code    job.Code
+	}{
+		{nil, nil, WorkerFailed, job.CodeLLMFailed},
+		{job.ErrOverdue, nil, WorkerFailed, job.CodeDeadlineExceeded},
+		{job.ErrStale, nil, WorkerStopped, ""},
+		{job.ErrNotFound, nil, WorkerStopped, ""},
+		{&job.StateError{Status: job.Failed, Code: job.CodeCanceled}, nil, WorkerStopped, ""},
+		{unknown, unknown, WorkerUnsaid, ""},
+	} {
+		t.Run(fmt.Sprint(c.answer), func(t *testing.T) {
+			store := &workerFake{
+				begun:  job.Begun{Comments: []job.Comment{{ID: "c0", Text: "a"}}, Remaining: time.Hour},
+				refuse: func(move string) error { return map[string]error{"fail": c.answer}[move] },
+			}
+			llm := &workerScript{answer: func(context.Context, string) (string, job.Usage, error) {
+				return "", workerCost, &job.LLMError{}
+			}}
+			var report WorkerReport
+			o := WorkerOptions{Logger: slog.New(slog.DiscardHandler), Observe: func(_ context.Context, r WorkerReport) { report = r }}
+			require.ErrorIs(t, NewWorker(store, llm, o).Handle(t.Context(), workerFakeEvent(t)), c.want)
+			require.Equal(t, c.outcome, report.Outcome)
+			require.Equal(t, c.code, report.Code)
+			require.Equal(t, job.Extra{Seq: 1, Usage: workerCost}, store.fails[0].extra)
+		})
+	}
+}
+
+// A model's failure does not outweigh the loss of the job: no fail follows.
+func TestWorker_Handle_replacedWhileFailing(t *testing.T) {
+	store := &workerFake{
+		begun:  job.Begun{Comments: []job.Comment{{ID: "c0", Text: "bad"}, {ID: "c1", Text: "late"}}, Remaining: time.Hour},
+		refuse: func(move string) error { return map[string]error{"record": job.ErrStale}[move] },
+	}
+	asked := make(chan struct{})
+	llm := &workerScript{answer: func(ctx context.Context, text string) (string, job.Usage, error) {
+		if text == "bad" {
+			<-asked
+			return "", workerCost, &job.LLMError{}
+		}
+		close(asked)
+		<-ctx.Done()
+		return text, workerCost, nil
+	}}
+	w := NewWorker(store, llm, WorkerOptions{Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, w.Handle(t.Context(), workerFakeEvent(t)))
+	require.Equal(t, 1, store.moves["record"])
+	require.Empty(t, store.fails)
+}

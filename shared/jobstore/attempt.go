@@ -63,8 +63,8 @@ func (s *Store) Recall(ctx context.Context, t job.Target, memoKeys []string) (ma
 		}
 		for i, v := range values {
 			stored, ok := v.(string)
-			if !ok || i >= len(chunk) {
-				continue
+			if !ok {
+				continue // not remembered
 			}
 			text, err := decodeResult(stored)
 			if err != nil {
@@ -80,6 +80,9 @@ func (s *Store) recall(ctx context.Context, t job.Target, memoKeys []string) ([]
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	values, err := s.rdb.HMGet(ctx, memoKey(t), memoKeys...).Result()
+	if err == nil && len(values) != len(memoKeys) {
+		return nil, fmt.Errorf("jobstore: hmget answers %d values, want %d", len(values), len(memoKeys))
+	}
 	return values, classify("hmget", err)
 }
 

@@ -15,8 +15,9 @@ import (
 )
 
 // methods lists every method that asks Redis.
-func methods(w *world) map[string]func(context.Context) error {
-	c := w.creation(2)
+func methods(w *world) map[string]func(context.Context) error { return methodsOf(w, w.creation(2)) }
+
+func methodsOf(w *world, c job.Creation) map[string]func(context.Context) error {
 	a := attempt(c, "t")
 	return map[string]func(context.Context) error{
 		"Acquire": func(ctx context.Context) error { return w.Acquire(ctx, c) },
@@ -26,7 +27,7 @@ func methods(w *world) map[string]func(context.Context) error {
 			return err
 		},
 		"Record": func(ctx context.Context) error {
-			_, err := w.Record(ctx, a, results(c, 0, 2), job.Extra{})
+			_, err := w.Record(ctx, a, results(c, 0, len(c.Comments)), job.Extra{})
 			return err
 		},
 		"Renew":  func(ctx context.Context) error { return w.Renew(ctx, a) },

@@ -7,13 +7,14 @@ import "regexp"
 // and more special phrases stand first.
 type rule struct {
 	pattern *regexp.Regexp
+	needs   []string // see gate.go
 	with    string
 }
 
 func table(pairs ...string) []rule {
 	rules := make([]rule, 0, len(pairs)/2)
 	for i := 0; i+1 < len(pairs); i += 2 {
-		rules = append(rules, rule{regexp.MustCompile(pairs[i]), pairs[i+1]})
+		rules = append(rules, rule{regexp.MustCompile(pairs[i]), needs(pairs[i]), pairs[i+1]})
 	}
 	return rules
 }

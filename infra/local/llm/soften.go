@@ -46,10 +46,13 @@ func Soften(text string) string {
 }
 
 func apply(rules []rule, s string) (string, int) {
-	hits := 0
+	hits, lower := 0, strings.ToLower(s)
 	for _, r := range rules {
+		if !r.concerns(lower) {
+			continue
+		}
 		if out := r.pattern.ReplaceAllString(s, r.with); out != s {
-			s, hits = out, hits+1
+			s, hits, lower = out, hits+1, strings.ToLower(out)
 		}
 	}
 	return s, hits

@@ -104,3 +104,28 @@ func FuzzSoften(f *testing.F) {
 		}
 	})
 }
+
+// The gate only saves work: with it and without it every rule does the same.
+func TestRule_concerns_neverHidesAMatch(t *testing.T) {
+	gated := 0
+	for _, rules := range [][]rule{english, englishArticles, korean, signs, loudness} {
+		for _, r := range rules {
+			if r.needs != nil {
+				gated++
+			}
+			for _, s := range append(demoTexts(t), harshTexts...) {
+				if r.pattern.MatchString(s) {
+					assert.True(t, r.concerns(strings.ToLower(s)), "%s on %q", r.pattern, s)
+				}
+			}
+		}
+	}
+	assert.Greater(t, gated, 150)
+}
+
+func BenchmarkSoften(b *testing.B) {
+	text := strings.Repeat("강의가 너무 지루하고 과제는 쓰레기였다. \"알아서 해\"라니. ", 60)
+	for b.Loop() {
+		Soften(text)
+	}
+}

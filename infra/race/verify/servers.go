@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"sunhwa/infra/race/explore"
+	"sunhwa/infra/testkit"
+	"sunhwa/shared/jobstore"
+)
+
+// engines are the real servers orders are replayed on. Redis's clock moves by
+// some ms inside a transaction, Valkey's stands still.
+var engines = []struct {
+	name      string
+	options   testkit.Options
+	tolerance int64 // ms
+}{
+	{"redis", testkit.Options{}, 50},
+	{"valkey", testkit.Options{Valkey: true}, 0},
+	{"cluster", testkit.Options{Cluster: true}, 50},
+}
+
+// replayAll runs a sample of every scenario's orders on every real server.
+func replayAll(ctx context.Context, scenarios []*explore.Scenario, o options) error {
+	fmt.Printf("the same orders on real servers, answer for answer and key for key (seed %d)\n", o.seed)
+	for _, e := range engines {
+		began := time.Now()
+		server, err := testkit.Start(e.options)
+		if err != nil {
+			return err
+		}
+		orders, calls, err := replayOn(ctx, server, scenarios, o, e.tolerance)
+		server.Stop()
+		if err != nil {
+			return fmt.Errorf("on %s: %w", e.name, err)
+		}
+		fmt.Printf("  %-8s %5d orders, %6d calls agree %s\n", e.name, orders, calls, time.Since(began).Round(100*time.Millisecond))
+	}
+	return nil
+}
+
+func replayOn(ctx context.Context, server *testkit.Engine, scenarios []*explore.Scenario, o options, tolerance int64) (orders, calls int, err error) {
+	at := jobstore.ClientOptions{Addrs: server.Addrs, Cluster: server.Cluster}
+	plain := jobstore.NewClient(at)
+	defer func() { _ = plain.Close() }()
+	for _, sc := range scenarios {
+		hooked := jobstore.NewClient(at)
+		p, err := explore.NewReplayer(ctx, sc, plain, hooked, tolerance)
+		if err != nil {
+			return orders, calls, err
+		}
+		for i := range o.samples {
+			n, err := p.Sample(ctx, o.seed+uint64(i)) //nolint:gosec // a small count
+			if err != nil {
+				return orders, calls, err
+			}
+			orders, calls = orders+1, calls+n
+		}
+		p.Close()
+		if err := hooked.Close(); err != nil {
+			return orders, calls, err
+		}
+	}
+	return orders, calls, nil
+}
