@@ -19,7 +19,7 @@ const (
 	openai   = "github.com/sashabaranov/go-openai"
 	dynamodb = "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	invoke   = "github.com/aws/aws-sdk-go-v2/service/lambda"
-	secrets  = "github.com/aws/aws-sdk-go-v2/service/secretsmanager" //nolint:gosec // an import path
+	secrets  = "github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	params   = "github.com/aws/aws-sdk-go-v2/service/ssm"
 	redis    = "github.com/redis/go-redis/v9"
 )
@@ -36,7 +36,7 @@ var needs = map[string][]string{
 
 func TestFunctions_linkOnlyWhatTheyUse(t *testing.T) {
 	for name, used := range needs {
-		cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "sunhwa/functions/"+name) //nolint:gosec // names of this file
+		cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "sunhwa/functions/"+name)
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr
 		out, err := cmd.Output()
@@ -57,7 +57,7 @@ func TestMains_wireAndNothingMore(t *testing.T) {
 	require.Len(t, mains, len(needs), "one folder a function")
 	for _, main := range mains {
 		assert.Contains(t, needs, filepath.Dir(main))
-		b, err := os.ReadFile(main) //nolint:gosec // files of this folder
+		b, err := os.ReadFile(main)
 		require.NoError(t, err)
 		assert.LessOrEqual(t, bytes.Count(b, []byte("\n")), 40, main)
 		assert.NotContains(t, string(b), "os.Getenv", main)

@@ -24,7 +24,7 @@ func main() {
 	rdb := boot.Must(redisclient.New(ctx, cfg.Redis, log))
 	sdk := boot.Must(awsconfig.LoadDefaultConfig(ctx))
 	store := jobstore.New(rdb, jobstore.Options{Logger: log, Timing: obs.Scripts(metrics)})
-	table := comments.New(dynamodb.NewFromConfig(sdk), comments.Options{Table: cfg.TableName, Retention: cfg.JobRetention, Logger: log})
+	table := comments.New(dynamodb.NewFromConfig(sdk, comments.Tune), comments.Options{Table: cfg.TableName, Retention: cfg.JobRetention, Logger: log})
 	h := handler.NewComments(store, table, handler.CommentsOptions{TenantClaim: cfg.TenantClaim, Logger: log})
 	lambda.Start(obs.HTTP(metrics, h.Handle, nil))
 }

@@ -41,7 +41,7 @@ type deps struct {
 
 // adapters starts the stand-ins that cfg asks for, connects to what it names
 // instead, and notes every part.
-func (s *Stack) adapters(ctx context.Context, cfg *config.Local, invokeURL string) (*deps, error) {
+func (s *Stack) adapters(ctx context.Context, cfg *config.Local) (*deps, error) {
 	d := &deps{}
 	var err error
 	if d.store, err = s.redis(ctx, cfg); err != nil {
@@ -50,7 +50,7 @@ func (s *Stack) adapters(ctx context.Context, cfg *config.Local, invokeURL strin
 	if d.table, err = s.dynamo(ctx, cfg); err != nil {
 		return nil, err
 	}
-	if d.dispatcher, err = s.lambda(ctx, cfg, invokeURL); err != nil {
+	if d.dispatcher, err = s.lambda(ctx, cfg); err != nil {
 		return nil, err
 	}
 	if d.rewriter, d.model, err = s.llm(ctx, cfg); err != nil {
@@ -129,11 +129,11 @@ func (s *Stack) dynamo(ctx context.Context, cfg *config.Local) (*comments.Table,
 
 // lambda returns the dispatcher on AWS_ENDPOINT_URL_LAMBDA or on this stack's
 // own Invoke endpoint; either way the AWS SDK makes the call.
-func (s *Stack) lambda(ctx context.Context, cfg *config.Local, invokeURL string) (*dispatch.Dispatcher, error) {
+func (s *Stack) lambda(ctx context.Context, cfg *config.Local) (*dispatch.Dispatcher, error) {
 	endpoint := cfg.LambdaEndpoint
 	if endpoint == "" {
-		endpoint = invokeURL
-		s.part("Lambda", "Invoke endpoint of this process, "+invokeURL, true)
+		endpoint = s.invokeURL
+		s.part("Lambda", "Invoke endpoint of this process, "+endpoint, true)
 	} else {
 		s.part("Lambda", endpoint+" (the worker; the rest runs in this process)", false)
 	}

@@ -45,6 +45,8 @@ Look at it, read its results, publish them, read what is published:
 Cancel a job, erase what is published:
   curl -X DELETE %[1]s/jobs/<jobId>
   curl -X DELETE %[1]s/targets/course-101/comments
-`, s.url)
+Worker invocations that failed for good, as Lambda's on-failure destination would get them:
+  curl %[2]s/on-failure
+`, s.url, s.invokeURL)
 	return b.String()
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -75,7 +76,7 @@ func (m *model) serve(w http.ResponseWriter, r *http.Request) {
 		if status := m.fail(text); status != 0 {
 			w.WriteHeader(status)
 			// As real ones do: the error's text carries what was sent.
-			fmt.Fprintf(w, `{"error":{"message":%q,"type":"invalid_request_error","code":"bad"}}`, text+" "+apiKey)
+			_, _ = fmt.Fprintf(w, `{"error":{"message":%q,"type":"invalid_request_error","code":"bad"}}`, text+" "+apiKey)
 			return
 		}
 	}
@@ -163,4 +164,35 @@ func refused(t *testing.T, err error, status int, code string) {
 	require.ErrorAs(t, err, &r)
 	require.Equal(t, status, r.Status, r.Error())
 	require.Equal(t, code, r.Code)
+}
+
+func counting(name string, n *atomic.Int32) wrap {
+	return func(of string, f invoke.Function) invoke.Function {
+		if of != name {
+			return f
+		}
+		return function(func(ctx context.Context, p []byte) ([]byte, error) {
+			n.Add(1)
+			return f.Invoke(ctx, p)
+		})
+	}
+}
+
+type function func(context.Context, []byte) ([]byte, error)
+
+func (f function) Invoke(ctx context.Context, p []byte) ([]byte, error) { return f(ctx, p) }
+
+// failing makes the worker fail its first n deliveries.
+func failing(n int32, seen *atomic.Int32) wrap {
+	return func(name string, f invoke.Function) invoke.Function {
+		if name != "worker" {
+			return f
+		}
+		return function(func(ctx context.Context, p []byte) ([]byte, error) {
+			if seen.Add(1) <= n {
+				return nil, errors.New("killed")
+			}
+			return f.Invoke(ctx, p)
+		})
+	}
 }

@@ -41,12 +41,13 @@ type Part struct {
 
 // Stack is the running local stack.
 type Stack struct {
-	log      *slog.Logger
-	parts    []Part
-	url      string
-	front    *http.Server
-	endpoint *http.Server
-	invoke   *invoke.Server
+	log       *slog.Logger
+	parts     []Part
+	url       string
+	invokeURL string
+	front     *http.Server
+	endpoint  *http.Server
+	invoke    *invoke.Server
 
 	stopSweep  context.CancelFunc
 	background sync.WaitGroup // servers and the schedule
@@ -62,8 +63,7 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 	}
 	s := &Stack{log: o.Logger, failed: make(chan error, 2), stopSweep: func() {}}
 	if err := s.start(ctx, o); err != nil {
-		s.release()
-		return nil, err
+		return nil, errors.Join(err, s.release())
 	}
 	return s, nil
 }
@@ -82,7 +82,8 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 	}
 	s.onClose(func() error { return ignoreClosed(inner.Close()) })
 
-	d, err := s.adapters(ctx, cfg, "http://"+inner.Addr().String())
+	s.invokeURL = "http://" + inner.Addr().String()
+	d, err := s.adapters(ctx, cfg)
 	if err != nil {
 		return err
 	}
@@ -112,7 +113,9 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 		Handler:           home(s, gateway.New(s.invoke, g)),
 		ReadHeaderTimeout: 10 * time.Second,
 		MaxHeaderBytes:    maxHeader,
-		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		// OPTIONS * too is the gateway's to refuse.
+		DisableGeneralOptionsHandler: true,
+		ErrorLog:                     slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	s.serve("front", s.front, front)
 

@@ -26,7 +26,7 @@ func (t *Table) writeAll(ctx context.Context, action string, reqs []types.WriteR
 	for batch := range slices.Chunk(reqs, batchSize) {
 		g.Go(func() error { return t.writeBatch(ctx, action, batch) })
 	}
-	return g.Wait() //nolint:wrapcheck // writeBatch has wrapped it
+	return g.Wait() // writeBatch has wrapped it
 }
 
 // writeBatch sends at most batchSize requests, and what DynamoDB hands back as

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -63,7 +64,7 @@ func (w *world) advance(d time.Duration) {
 // the faults in order.
 func (w *world) open(faults ...fault) *comments.Table {
 	client := w.server.Client(comments.Tune, func(o *dynamodb.Options) {
-		for _, f := range faults {
+		for _, f := range slices.Backward(faults) { // each is put before those there
 			o.APIOptions = append(o.APIOptions, f.install)
 		}
 	})

@@ -16,9 +16,9 @@ const (
 	tidyMargin = 3 * time.Second
 	// tidyLimit is the longest that clean-up after a flip may take.
 	tidyLimit = 10 * time.Second
-	// withdrawGrace is granted to removing one's own rows even when the caller's
-	// time is up: nobody else may come by to remove them.
-	withdrawGrace = 2 * time.Second
+	// grace is granted to removing one's own rows even when the caller's time is up
+	// (25 s of the 30 s that an HTTP API waits): nobody else may come to remove them.
+	grace = 4 * time.Second
 )
 
 // Publish shows rows as the target's comments: all of them at once, or none. id
@@ -95,7 +95,7 @@ func (t *Table) Publish(ctx context.Context, target job.Target, id job.ID, versi
 // may come, as after an erase, and they are removed. It returns what the head
 // says if that decides the matter, else cause.
 func (t *Table) giveUp(ctx context.Context, pk, version string, count int, cause error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawGrace)
+	ctx, cancel := graced(ctx)
 	defer cancel()
 	_, live, err := t.readHead(ctx, pk)
 	if err != nil {
@@ -114,11 +114,7 @@ func (t *Table) giveUp(ctx context.Context, pk, version string, count int, cause
 // may have won and be the previous one by now. A version once refused is refused
 // for good, so nobody else needs the rows.
 func (t *Table) withdraw(ctx context.Context, pk, version string, count int, live *head) {
-	limit := withdrawGrace
-	if deadline, ok := ctx.Deadline(); ok {
-		limit = max(limit, time.Until(deadline))
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	ctx, cancel := graced(ctx)
 	defer cancel()
 	var err error
 	if !live.shows(version) {
@@ -134,6 +130,15 @@ func (t *Table) withdraw(ctx context.Context, pk, version string, count int, liv
 	if err != nil {
 		t.log.WarnContext(ctx, "rows of a refused version are left for the next clean-up", "jobId", jobOf(version), "error", err)
 	}
+}
+
+// graced returns a context that lasts as long as ctx, but at least grace from now.
+func graced(ctx context.Context) (context.Context, context.CancelFunc) {
+	limit := grace
+	if deadline, ok := ctx.Deadline(); ok {
+		limit = max(limit, time.Until(deadline))
+	}
+	return context.WithTimeout(context.WithoutCancel(ctx), limit)
 }
 
 // tidyLogged removes what the head h, just seen in place, has made superfluous,

@@ -13,10 +13,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -70,8 +72,15 @@ func New(client *dynamodb.Client, o Options) *Table {
 }
 
 // Tune sets the SDK's own retry for use behind an HTTP call: four attempts at
-// most, half a second between two at most. Pass it to dynamodb.NewFromConfig.
+// most, half a second between two, a second to connect and five for one attempt.
+// Pass it to dynamodb.NewFromConfig.
 func Tune(o *dynamodb.Options) {
+	if client, ok := o.HTTPClient.(*awshttp.BuildableClient); ok || o.HTTPClient == nil {
+		if client == nil {
+			client = awshttp.NewBuildableClient()
+		}
+		o.HTTPClient = client.WithTimeout(5 * time.Second).WithDialerOptions(func(d *net.Dialer) { d.Timeout = time.Second })
+	}
 	o.Retryer = retry.NewStandard(func(so *retry.StandardOptions) {
 		so.MaxAttempts = 4
 		so.MaxBackoff = 500 * time.Millisecond

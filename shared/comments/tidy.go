@@ -3,7 +3,6 @@ package comments
 import (
 	"context"
 	"strings"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -21,9 +20,6 @@ import (
 // an apply that begins later waits for the mark to go. So no apply's rows are
 // taken from under it, however old the record of an earlier, dead apply is.
 
-// stageWait is how long an apply waits for a clean-up of its version to end.
-const stageWait = 5 * time.Second
-
 // stageRecord is a stage record as stored. Times are epoch milliseconds.
 type stageRecord struct {
 	stagedAt   int64
@@ -31,11 +27,9 @@ type stageRecord struct {
 }
 
 // stage writes the stage record of a version with the present time, before any of
-// its rows. It waits while a clean-up holds the version, job.ErrUnavailable when
-// that takes too long.
+// its rows. It waits while a clean-up holds the version: a moment, or stageLife when
+// the one cleaning up has died; job.ErrUnavailable when ctx ends first.
 func (t *Table) stage(ctx context.Context, pk, version string) error {
-	ctx, cancel := context.WithTimeout(ctx, stageWait)
-	defer cancel()
 	for try := 0; ; try++ {
 		now := t.now()
 		_, err := t.db.PutItem(ctx, &dynamodb.PutItemInput{

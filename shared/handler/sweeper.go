@@ -121,7 +121,7 @@ func (s *Sweeper) Handle(ctx context.Context) (SweepCounts, error) {
 
 // sweepErrors takes joined errors apart.
 func sweepErrors(err error) []error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // the join itself is asked for
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { // the join itself is asked for
 		return joined.Unwrap()
 	}
 	if err == nil {

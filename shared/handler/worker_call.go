@@ -50,7 +50,8 @@ func (r *workerRun) call(t workerTask) {
 		r.inbox.results(workerAnswers(t, text, usage))
 		return
 	}
-	r.inbox.spent(usage)
+	// After the stop below, so that the recorder leaves it to fail.
+	defer r.inbox.spent(usage)
 	f := job.Failure{CommentID: comment.ID}
 	var llm *job.LLMError
 	switch {

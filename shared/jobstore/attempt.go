@@ -77,13 +77,13 @@ func (s *Store) Recall(ctx context.Context, t job.Target, memoKeys []string) (ma
 }
 
 func (s *Store) recall(ctx context.Context, t job.Target, memoKeys []string) ([]any, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	asking, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	values, err := s.rdb.HMGet(ctx, memoKey(t), memoKeys...).Result()
+	values, err := s.rdb.HMGet(asking, memoKey(t), memoKeys...).Result()
 	if err == nil && len(values) != len(memoKeys) {
 		return nil, fmt.Errorf("jobstore: hmget answers %d values, want %d", len(values), len(memoKeys))
 	}
-	return values, classify("hmget", err)
+	return values, classify(ctx, "hmget", err)
 }
 
 // Record stores results, each once, and renews the lease. A result's usage is

@@ -56,14 +56,14 @@ func (s *Store) Newest(ctx context.Context, t job.Target) (job.ID, error) {
 
 // pointer reads a key that holds a job id; job.ErrNotFound when it is not there.
 func (s *Store) pointer(ctx context.Context, key string) (job.ID, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	asking, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	v, err := s.rdb.Get(ctx, key).Result()
+	v, err := s.rdb.Get(asking, key).Result()
 	if errors.Is(err, redis.Nil) {
 		return "", job.ErrNotFound
 	}
 	if err != nil {
-		return "", classify("get", err)
+		return "", classify(ctx, "get", err)
 	}
 	return storedID(v)
 }
@@ -94,6 +94,9 @@ func (s *Store) Results(ctx context.Context, id job.ID) (*job.Job, []job.Rewritt
 	texts, err := decodeResults(r.pairs(3), len(comments))
 	if err != nil {
 		return nil, nil, err
+	}
+	if len(comments) != j.Total {
+		return nil, nil, fmt.Errorf("jobstore: job %s has %d comments, want %d", id, len(comments), j.Total)
 	}
 	all := make([]job.Rewritten, len(comments))
 	for i, c := range comments {

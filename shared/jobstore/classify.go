@@ -1,10 +1,12 @@
 package jobstore
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -25,11 +27,15 @@ var passing = []string{
 
 // classify turns a failed call into an error of package job. Whatever leaves the
 // outcome unknown or says "not now" is job.ErrUnavailable; the cause stays
-// visible to errors.Is, cancellation too. The rest (a script's own fault) is
-// passed on as it is.
-func classify(move string, err error) error {
+// visible to errors.Is, and so does the end of the caller's own ctx, which a
+// socket reports as a mere time-out. The rest (a script's own fault) is passed on
+// as it is.
+func classify(ctx context.Context, move string, err error) error {
 	if err == nil {
 		return nil
+	}
+	if end := ended(ctx); end != nil && !errors.Is(err, end) {
+		err = fmt.Errorf("%w: %w", end, err)
 	}
 	if unavailable(err) {
 		return fmt.Errorf("%s: %w: %w", move, job.ErrUnavailable, err)
@@ -43,6 +49,14 @@ func unavailable(err error) bool {
 	var reply redis.Error
 	return !errors.As(err, &reply) ||
 		slices.ContainsFunc(passing, func(start string) bool { return strings.HasPrefix(reply.Error(), start) })
+}
+
+// ended is ctx's own error; past its deadline, also before its timer has fired.
+func ended(ctx context.Context) error {
+	if d, ok := ctx.Deadline(); ok && ctx.Err() == nil && !time.Now().Before(d) {
+		return context.DeadlineExceeded
+	}
+	return ctx.Err()
 }
 
 // migrating reports TRYAGAIN: a slot is on its way between two nodes and the

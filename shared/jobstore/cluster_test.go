@@ -113,7 +113,6 @@ func TestStore_slotMigration(t *testing.T) {
 
 	m.Move(t, jobKey(c.ID)) // now the job is on one node and its claim on the other
 	seen := again.Load()
-	require.Positive(t, seen)
 	next := fresh.creation(1)
 	next.ID = fresh.mint()
 	answers := make(chan error, 2)

@@ -70,20 +70,20 @@ func New(rdb redis.UniversalClient, o Options) *Store {
 
 // Ping asks the server whether it is there.
 func (s *Store) Ping(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	asking, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	return classify("ping", s.rdb.Ping(ctx).Err())
+	return classify(ctx, "ping", s.rdb.Ping(asking).Err())
 }
 
 // EvictionPolicy returns the server's maxmemory-policy. Managed servers may
 // refuse to tell; that is an error and nothing to worry about. Anything but
 // noeviction may delete live jobs.
 func (s *Store) EvictionPolicy(ctx context.Context) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	asking, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	m, err := s.rdb.ConfigGet(ctx, "maxmemory-policy").Result()
+	m, err := s.rdb.ConfigGet(asking, "maxmemory-policy").Result()
 	if err != nil {
-		return "", classify("config get", err)
+		return "", classify(ctx, "config get", err)
 	}
 	return m["maxmemory-policy"], nil
 }
@@ -93,35 +93,28 @@ func (s *Store) now() string { return strconv.FormatInt(s.o.Now().UnixMilli(), 1
 // run runs one script and turns a refusal into its sentinel. While a slot
 // migrates it asks again with backoff, for as long as ctx and askTimeout allow.
 func (s *Store) run(ctx context.Context, move string, keys []string, args ...any) (reply, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	asking, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	began := time.Now()
-	v, err := s.scripts[move].Run(ctx, s.rdb, keys, args...).Result()
-	for wait := 10 * time.Millisecond; migrating(err); wait = min(2*wait, 250*time.Millisecond) {
+	v, err := s.scripts[move].Run(asking, s.rdb, keys, args...).Result()
+	for wait := 10 * time.Millisecond; migrating(err) && asking.Err() == nil; wait = min(2*wait, 250*time.Millisecond) {
 		select {
-		case <-ctx.Done():
-			err = fmt.Errorf("%w: %w", err, ctx.Err())
-			s.tell(move, began, err)
-			return nil, classify(move, err)
+		case <-asking.Done():
 		case <-time.After(wait):
+			v, err = s.scripts[move].Run(asking, s.rdb, keys, args...).Result()
 		}
-		v, err = s.scripts[move].Run(ctx, s.rdb, keys, args...).Result()
 	}
-	s.tell(move, began, err)
+	if s.o.Timing != nil {
+		s.o.Timing(move, time.Since(began), err)
+	}
 	if err != nil {
-		return nil, classify(move, err)
+		return nil, classify(ctx, move, err)
 	}
 	r, err := asReply(v)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", move, err)
 	}
 	return r, r.refusal(move)
-}
-
-func (s *Store) tell(move string, began time.Time, err error) {
-	if s.o.Timing != nil {
-		s.o.Timing(move, time.Since(began), err)
-	}
 }
 
 // ms gives whole milliseconds as an argument; what is below one counts as one.

@@ -1,6 +1,7 @@
 package jobstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,6 +37,8 @@ func (s *Store) Inspect(ctx context.Context, ref job.Ref, lease time.Duration) (
 	}
 	return job.Verdict{}, fmt.Errorf("jobstore: inspect: unexpected reply code %d", r.code())
 }
+
+var errNoReply = errors.New("no reply")
 
 const (
 	shardsAtOnce = 128 // watch sets read in one pipeline
@@ -93,13 +96,18 @@ func (s *Store) watchedIn(ctx context.Context, first, n int, note func(error)) (
 		for i, p := range todo {
 			cmds[i] = pipe.SScan(asking, watchKey(p.shard), p.cursor, "", scanCount)
 		}
-		_, _ = pipe.Exec(asking) // each command has its own error
+		_, execErr := pipe.Exec(asking)
 		cancel()
 		var next []page
 		for i, p := range todo {
 			members, cursor, err := cmds[i].Result()
+			if err == nil && members == nil {
+				// An empty set is not nil: go-redis leaves the commands as they were
+				// when the connection's authentication is refused.
+				err = cmp.Or(execErr, errNoReply)
+			}
 			if err != nil {
-				note(classify("sscan", err))
+				note(classify(ctx, "sscan", err))
 				continue
 			}
 			for _, m := range members {

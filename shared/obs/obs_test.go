@@ -33,7 +33,7 @@ func TestNewLogger_addsWhatTheContextKnows(t *testing.T) {
 	var b bytes.Buffer
 	l := NewLogger(&b, slog.LevelInfo)
 	ctx := lambdacontext.NewContext(t.Context(), &lambdacontext.LambdaContext{AwsRequestID: "req"})
-	ctx = context.WithValue(ctx, "x-amzn-trace-id", "Root=1") //nolint:staticcheck,revive // the runtime's own key
+	ctx = context.WithValue(ctx, "x-amzn-trace-id", "Root=1") //nolint:staticcheck // the runtime's own key
 	parent := With(ctx, slog.String("jobId", "j"))
 	child := With(parent, slog.Int("attempt", 2))
 	_ = With(parent, slog.Int("attempt", 3)) // must not reach child

@@ -41,7 +41,9 @@ func newScreen(out io.Writer) *screen {
 	return s
 }
 
-func (s *screen) line(format string, args ...any) { fmt.Fprintf(s.out, format+"\n", args...) }
+// line writes one line. A screen that cannot be written to ends nothing: OUT and
+// the exit status still say how the run went.
+func (s *screen) line(format string, args ...any) { _, _ = fmt.Fprintf(s.out, format+"\n", args...) }
 
 func (s *screen) step(format string, args ...any) {
 	s.steps++

@@ -52,7 +52,7 @@ func replayOn(ctx context.Context, server *testkit.Engine, scenarios []*explore.
 			return orders, calls, err
 		}
 		for i := range o.samples {
-			n, err := p.Sample(ctx, o.seed+uint64(i)) //nolint:gosec // a small count
+			n, err := p.Sample(ctx, o.seed+uint64(i))
 			if err != nil {
 				return orders, calls, err
 			}
