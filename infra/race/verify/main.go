@@ -8,6 +8,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"runtime"
@@ -28,10 +29,11 @@ type options struct {
 	seed                    uint64
 	mutants                 bool
 	hands                   int
+	out                     io.Writer
 }
 
 func main() {
-	var o options
+	o := options{out: os.Stdout}
 	flag.StringVar(&o.scenario, "scenario", "", "walk this one alone")
 	flag.StringVar(&o.order, "order", "", "with -scenario: take this order again and show its steps")
 	flag.StringVar(&o.mutant, "mutant", "", "with -order: on this mutant's scripts")
@@ -73,7 +75,7 @@ func run(ctx context.Context, o options) error {
 			return err
 		}
 	}
-	fmt.Printf("verified in %s\n", time.Since(began).Round(time.Second))
+	fmt.Fprintf(o.out, "verified in %s\n", time.Since(began).Round(time.Second))
 	return nil
 }
 
@@ -94,14 +96,14 @@ func again(ctx context.Context, sc *explore.Scenario, o options) error {
 		}
 	}
 	text, err := explore.Replay(ctx, sc, scripts, order)
-	fmt.Print(text)
+	fmt.Fprint(o.out, text)
 	return err
 }
 
 // walkAll walks every order of every scenario, and checks how much that was.
 func walkAll(ctx context.Context, scenarios []*explore.Scenario, o options) error {
-	fmt.Println("every order of every scenario, each step checked")
-	fmt.Printf("  %-16s %9s %9s %8s %24s %s\n", "scenario", "worlds", "steps", "calls", "orders", "")
+	fmt.Fprintln(o.out, "every order of every scenario, each step checked")
+	fmt.Fprintf(o.out, "  %-16s %9s %9s %8s %24s %s\n", "scenario", "worlds", "steps", "calls", "orders", "")
 	worlds, steps := 0, 0
 	for _, sc := range scenarios {
 		began := time.Now()
@@ -110,13 +112,13 @@ func walkAll(ctx context.Context, scenarios []*explore.Scenario, o options) erro
 			return err
 		}
 		if rep.Violation != nil {
-			fmt.Print(rep.Violation)
+			fmt.Fprint(o.out, rep.Violation)
 			return fmt.Errorf("scenario %q breaks an invariant", sc.Name)
 		}
 		worlds, steps = worlds+rep.Worlds, steps+rep.Steps
-		fmt.Printf("  %-16s %9d %9d %8d %24s %s\n", sc.Name, rep.Worlds, rep.Steps, rep.Calls, rep.Orders, time.Since(began).Round(100*time.Millisecond))
+		fmt.Fprintf(o.out, "  %-16s %9d %9d %8d %24s %s\n", sc.Name, rep.Worlds, rep.Steps, rep.Calls, rep.Orders, time.Since(began).Round(100*time.Millisecond))
 	}
-	fmt.Printf("  %-16s %9d %9d   0 violations of %d invariants\n", "all", worlds, steps, len(explore.Invariants()))
+	fmt.Fprintf(o.out, "  %-16s %9d %9d   0 violations of %d invariants\n", "all", worlds, steps, len(explore.Invariants()))
 	if len(scenarios) > 1 && (worlds < leastWorlds || steps < leastSteps) {
 		return fmt.Errorf("walked %d worlds and %d steps, want %d and %d at least", worlds, steps, leastWorlds, leastSteps)
 	}
@@ -125,7 +127,7 @@ func walkAll(ctx context.Context, scenarios []*explore.Scenario, o options) erro
 
 // killAll runs every mutant and prints who killed it.
 func killAll(ctx context.Context, o options) error {
-	fmt.Println("mutants: deliberate faults, the promise each breaks, and the invariant that notices")
+	fmt.Fprintln(o.out, "mutants: deliberate faults, the promise each breaks, and the invariant that notices")
 	survivors := 0
 	for r := range explore.Hunt(ctx, o.hands) {
 		switch {
@@ -133,9 +135,9 @@ func killAll(ctx context.Context, o options) error {
 			return r.Err
 		case r.Violation == nil:
 			survivors++
-			fmt.Printf("  SURVIVED %s (promise %s)\n", r.Mutant.Name, promise(r.Mutant.Promise))
+			fmt.Fprintf(o.out, "  SURVIVED %s (promise %s)\n", r.Mutant.Name, promise(r.Mutant.Promise))
 		default:
-			fmt.Printf("  killed   %-68s promise %s  by %q after %d steps\n", r.Mutant.Name, promise(r.Mutant.Promise), r.Violation.Invariant.Name, len(r.Violation.Order))
+			fmt.Fprintf(o.out, "  killed   %-68s promise %s  by %q after %d steps\n", r.Mutant.Name, promise(r.Mutant.Promise), r.Violation.Invariant.Name, len(r.Violation.Order))
 		}
 	}
 	if err := ctx.Err(); err != nil {
@@ -144,7 +146,7 @@ func killAll(ctx context.Context, o options) error {
 	if survivors > 0 {
 		return errors.New("a mutant survived: the checks would not notice that fault")
 	}
-	fmt.Printf("  all %d mutants killed\n", len(explore.Mutants()))
+	fmt.Fprintf(o.out, "  all %d mutants killed\n", len(explore.Mutants()))
 	return nil
 }
 

@@ -24,7 +24,7 @@ var engines = []struct {
 
 // replayAll runs a sample of every scenario's orders on every real server.
 func replayAll(ctx context.Context, scenarios []*explore.Scenario, o options) error {
-	fmt.Printf("the same orders on real servers, answer for answer and key for key (seed %d)\n", o.seed)
+	fmt.Fprintf(o.out, "the same orders on real servers, answer for answer and key for key (seed %d)\n", o.seed)
 	for _, e := range engines {
 		began := time.Now()
 		server, err := testkit.Start(e.options)
@@ -36,7 +36,7 @@ func replayAll(ctx context.Context, scenarios []*explore.Scenario, o options) er
 		if err != nil {
 			return fmt.Errorf("on %s: %w", e.name, err)
 		}
-		fmt.Printf("  %-8s %5d orders, %6d calls agree %s\n", e.name, orders, calls, time.Since(began).Round(100*time.Millisecond))
+		fmt.Fprintf(o.out, "  %-8s %5d orders, %6d calls agree %s\n", e.name, orders, calls, time.Since(began).Round(100*time.Millisecond))
 	}
 	return nil
 }
