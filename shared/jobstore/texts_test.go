@@ -86,7 +86,20 @@ func TestStore_Applied_neverLengthens(t *testing.T) {
 		c := w.succeeded(1)
 		w.advance(retention - time.Minute)
 		require.NoError(t, w.Applied(ctx, c.ID))
+		assert.LessOrEqual(t, w.ttl(inKey(c.ID)), time.Minute)
 		assert.LessOrEqual(t, w.ttl(outKey(c.ID)), time.Minute)
+	})
+}
+
+// Half the texts are as good as none.
+func TestStore_Results_halfGone(t *testing.T) {
+	onEach(t, Options{}, func(t *testing.T, w *world) {
+		for _, key := range []func(job.ID) string{inKey, outKey} {
+			c := w.succeeded(1)
+			require.NoError(t, w.rdb.Del(ctx, key(c.ID)).Err())
+			_, _, err := w.Results(ctx, c.ID)
+			require.ErrorIs(t, err, job.ErrGone)
+		}
 	})
 }
 

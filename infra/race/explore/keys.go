@@ -168,22 +168,6 @@ func write(m *miniredis.Miniredis, s snapshot) {
 	}
 }
 
-// pass returns s after ms have gone by: what a server's clock does to keys.
-func (s snapshot) pass(ms int64) snapshot {
-	after := make(snapshot, len(s))
-	for k, e := range s {
-		switch {
-		case e.ttl == 0:
-			after[k] = e
-		case e.ttl > ms:
-			later := *e
-			later.ttl -= ms
-			after[k] = &later
-		}
-	}
-	return after
-}
-
 // kindOf returns what a key is by its name: run, job, in, out, memo, last, kept or watch.
 func kindOf(key string) string {
 	_, rest, _ := strings.Cut(key, "}:")

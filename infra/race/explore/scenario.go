@@ -94,12 +94,6 @@ func Scenarios() []*Scenario {
 			actors: []program{w1, sweeper{2}, canceller{}, reader{1}}, Losses: 1,
 			Ticks: []time.Duration{21 * time.Second, 40 * time.Second}, foreign: true,
 		},
-		{
-			Name: "everything", Says: "two starts, two workers, reader, canceller, sweeper, a lease and a deadline, a lost reply and a crash",
-			actors: []program{a, b, w1, w2, reader{1}, canceller{}, sweeper{1}},
-			Ticks:  []time.Duration{21 * time.Second, 39 * time.Second},
-			Losses: 1, Crashes: 1,
-		},
 	}
 	for _, sc := range list {
 		sc.Target = job.Target{Tenant: "tenant", ID: "target"}

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"runtime/debug"
 	"time"
 
 	"sunhwa/infra/race/explore"
@@ -27,7 +28,7 @@ type options struct {
 	scenario, order, mutant string
 	samples                 int
 	seed                    uint64
-	mutants                 bool
+	walk, mutants           bool
 	hands                   int
 	out                     io.Writer
 }
@@ -39,9 +40,11 @@ func main() {
 	flag.StringVar(&o.mutant, "mutant", "", "with -order: on this mutant's scripts")
 	flag.IntVar(&o.samples, "samples", 30, "orders a scenario to replay on each real server")
 	flag.Uint64Var(&o.seed, "seed", uint64(time.Now().Unix()), "chooses the orders to replay") //nolint:gosec // the clock is positive
+	flag.BoolVar(&o.walk, "walk", true, "walk every order, and replay a sample on real servers")
 	flag.BoolVar(&o.mutants, "mutants", true, "kill the mutants")
 	flag.IntVar(&o.hands, "hands", runtime.NumCPU(), "worlds walked side by side")
 	flag.Parse()
+	debug.SetGCPercent(300) // the walk makes much garbage and keeps little of it
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := run(ctx, o)
 	stop()
@@ -64,11 +67,13 @@ func run(ctx context.Context, o options) error {
 		return again(ctx, scenarios[0], o)
 	}
 	began := time.Now()
-	if err := walkAll(ctx, scenarios, o); err != nil {
-		return err
-	}
-	if err := replayAll(ctx, scenarios, o); err != nil {
-		return err
+	if o.walk {
+		if err := walkAll(ctx, scenarios, o); err != nil {
+			return err
+		}
+		if err := replayAll(ctx, scenarios, o); err != nil {
+			return err
+		}
 	}
 	if o.mutants && o.scenario == "" {
 		if err := killAll(ctx, o); err != nil {
