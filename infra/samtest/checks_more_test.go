@@ -247,7 +247,7 @@ func routesAreTheGateways(m *model) (bad []string) {
 		uri := fmt.Sprint(at(t, "Resources", integration, "Properties", "IntegrationUri"))
 		function := ""
 		for _, f := range functionNames() {
-			if strings.Contains(uri, "${"+f+".Arn}") {
+			if strings.Contains(uri, "${"+f+"}/invocations") || strings.Contains(uri, "${"+f+".Arn}/invocations") {
 				function = strings.ToLower(strings.TrimSuffix(f, "Function"))
 			}
 		}
@@ -277,6 +277,19 @@ func routesAreTheGateways(m *model) (bad []string) {
 		if !callable[function] {
 			bad = append(bad, fmt.Sprintf("%s: the API may not call %s", key, function))
 		}
+	}
+	return bad
+}
+
+// startAPIFindsTheRoutes: sam local's own reading of the template has every route.
+func startAPIFindsTheRoutes(m *model) (bad []string) {
+	var want []string
+	for _, r := range gateway.Routes() {
+		want = append(want, fmt.Sprintf("%s %s%sFunction", r.Key, strings.ToUpper(r.Function[:1]), r.Function[1:]))
+	}
+	slices.Sort(want)
+	if !slices.Equal(m.local, want) {
+		bad = append(bad, fmt.Sprintf("sam local start-api finds %q", m.local))
 	}
 	return bad
 }

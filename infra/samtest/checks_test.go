@@ -25,6 +25,7 @@ var checks = map[string]func(*model) []string{
 	"encryption":  encrypted,
 	"public":      nothingPublic,
 	"routes":      routesAreTheGateways,
+	"start-api":   startAPIFindsTheRoutes,
 	"authorizer":  everyRouteAuthorizes,
 	"async":       asyncInvocation,
 	"cache":       cacheKeepsJobs,

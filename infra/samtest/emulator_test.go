@@ -162,7 +162,7 @@ func event(t *testing.T, name, id string) string {
 // model are stand-ins; Lambda's Invoke is the local endpoint.
 func TestFunctions_underTheEmulator(t *testing.T) {
 	texts := copied(t, rootFolder(t))
-	m := models(t, []map[string]string{texts}, [][]string{nil}, func(int) bool { return true })[0]
+	m := models(t, []map[string]string{texts}, []wanted{{}})[0]
 	cluster := testkit.New(t, testkit.Options{Valkey: true, Cluster: true})
 	password := userOf(t, cluster, fmt.Sprint(at(m.nested["infra/cache.yaml"], "Resources", "User", "Properties", "AccessString")))
 	table := testkit.DynamoStart(t, "embedded")

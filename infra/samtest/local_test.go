@@ -181,6 +181,25 @@ func TestLocal_startLambdaTakesEvents(t *testing.T) {
 	assert.Equal(t, http.StatusAccepted, resp.StatusCode)
 }
 
+// TestLocal_bothAuthModes: start-api serves the routes under either mode. It asks no
+// caller who they are, so this shows the template's form, not its protection.
+func TestLocal_bothAuthModes(t *testing.T) {
+	for _, mode := range modes {
+		l := newLocal(t)
+		overrides := []string{"Architecture=" + architecture(), "LlmModel=local", "ExistingRedisAddr=host.docker.internal:6379"}
+		for k, v := range deploys()[mode] {
+			overrides = append(overrides, fmt.Sprintf("%s=%v", k, v))
+		}
+		l.more = append(append(l.more, "--parameter-overrides"), overrides...)
+		l.serve(t, l.api, "start-api")
+		resp, err := http.Get("http://" + l.api + "/jobs/" + eventJob)
+		require.NoError(t, err, mode)
+		resp.Body.Close()
+		assert.Equal(t, http.StatusNotFound, resp.StatusCode, mode)
+		assert.Equal(t, "application/problem+json", resp.Header.Get("Content-Type"), "%s: the function's own answer", mode)
+	}
+}
+
 // TestLocal_readmesCalls runs the README's block "Use the API" word for word against
 // start-api, with the worker behind start-lambda. No caller is verified there: one
 // tenant, as env.local.json says.

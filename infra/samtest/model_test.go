@@ -32,6 +32,7 @@ type model struct {
 	nested map[string]object         // infra/*.yaml
 	errs   []string                  // why SAM refuses the template
 	lint   []string                  // cfn-lint's findings
+	local  []string                  // the routes that sam local start-api finds
 	given  map[string]map[string]any // by mode: parameters of the deploy, defaults included
 }
 
@@ -55,12 +56,23 @@ type answer struct {
 	Nested   map[string]object `json:"nested"`
 	Error    string            `json:"error"`
 	Lint     []string          `json:"lint"`
+	Routes   []string          `json:"routes"`
 }
 
 type ask struct {
 	Dir        string         `json:"dir"`
 	Parameters map[string]any `json:"parameters"`
 	Lint       []string       `json:"lint"`
+	Local      bool           `json:"local"`
+}
+
+// wanted is what a version of the template is asked about besides translation.
+type wanted struct {
+	lint  []string // files for cfn-lint
+	local bool     // the routes that sam local start-api finds
+	// quick translates it once, for IAM, and takes that for both: the two differ in
+	// what conditions come to, which is seen either way.
+	quick bool
 }
 
 var modes = []string{"IAM", "JWT"}
@@ -88,10 +100,8 @@ func copied(t testing.TB, root string) map[string]string {
 }
 
 // models reads several versions of the template, each a set of texts, with one
-// run of Python. Files named in lint are given to cfn-lint too. Where quick says so
-// the template is translated once, for IAM, and taken for both: the two differ in
-// what conditions come to, which is seen either way.
-func models(t testing.TB, versions []map[string]string, lint [][]string, quick func(i int) bool) []*model {
+// run of Python.
+func models(t testing.TB, versions []map[string]string, want []wanted) []*model {
 	t.Helper()
 	type place struct {
 		m    *model
@@ -110,9 +120,10 @@ func models(t testing.TB, versions []map[string]string, lint [][]string, quick f
 		for _, mode := range modes {
 			a := ask{Dir: m.dir, Parameters: deploys()[mode], Lint: []string{}}
 			if mode == modes[0] {
-				a.Lint = append(a.Lint, lint[i]...)
+				a.Lint = append(a.Lint, want[i].lint...)
+				a.Local = want[i].local
 			}
-			if mode == modes[0] || !quick(i) {
+			if mode == modes[0] || !want[i].quick {
 				asks, places = append(asks, a), append(places, place{m, mode})
 			}
 		}
@@ -133,6 +144,7 @@ func models(t testing.TB, versions []map[string]string, lint [][]string, quick f
 			m.errs = append(m.errs, mode+": "+a.Error)
 		}
 		m.lint = append(m.lint, a.Lint...)
+		m.local = append(m.local, a.Routes...)
 	}
 	for _, m := range all {
 		for _, mode := range modes {

@@ -87,11 +87,13 @@ func TestOperations_namesWhatTheTemplateHas(t *testing.T) {
 	_, outputs, found := strings.Cut(template, "\nOutputs:\n")
 	require.True(t, found)
 	for _, m := range regexp.MustCompile(`\$\(output ([A-Za-z]+)\)`).FindAllStringSubmatch(page, -1) {
-		assert.Contains(t, outputs, "\n  "+m[1]+":", "an output")
+		assert.Contains(t, "\n"+outputs, "\n  "+m[1]+":", "an output")
 	}
-	for _, m := range regexp.MustCompile(`\b([A-Z][A-Za-z]+)=`).FindAllStringSubmatch(page, -1) {
-		if !strings.Contains(m[0], "FunctionName") && !strings.Contains(m[0], "Name=") {
-			assert.Regexp(t, `(?m)^  `+m[1]+`:`, template, "a parameter")
+	_, parameters, _ := strings.Cut(template, "\nParameters:\n")
+	parameters, _, _ = strings.Cut(parameters, "\nRules:\n")
+	for _, line := range regexp.MustCompile(`--parameter-overrides (.*)`).FindAllStringSubmatch(page, -1) {
+		for _, m := range regexp.MustCompile(`([A-Za-z]+)=`).FindAllStringSubmatch(line[1], -1) {
+			assert.Contains(t, "\n"+parameters, "\n  "+m[1]+":", "a parameter")
 		}
 	}
 }

@@ -265,6 +265,31 @@ func (p sweeper) after(sc *Scenario, w *world, a *spot, o op, r reply) {
 	}
 }
 
+// lateSweeper reads the watch set first and inspects one of its jobs later, as the
+// sweeper does with a whole shard's: the job may have ended meanwhile.
+type lateSweeper struct{}
+
+func (lateSweeper) name() string { return "late sweeper" }
+
+func (lateSweeper) next(sc *Scenario, w *world, a spot) []op {
+	if a.at == 1 {
+		return []op{{move: "inspect", ref: job.Ref{ID: a.id, Target: sc.Target}}}
+	}
+	ops := sweeper{}.next(sc, w, spot{})
+	for i := range ops {
+		ops[i].move = "scan"
+	}
+	return ops
+}
+
+func (lateSweeper) after(sc *Scenario, w *world, a *spot, o op, r reply) {
+	if o.move == "scan" {
+		a.id, a.at = o.ref.ID, 1
+		return
+	}
+	sweeper{times: 1}.after(sc, w, a, o, r)
+}
+
 // watched lists the ids in the scenario's watch set, sorted.
 func watched(sc *Scenario, s snapshot) []job.ID {
 	e := s[sc.names("").Watch]

@@ -231,19 +231,27 @@ var invariants = []Invariant{
 		}
 		return ""
 	}},
-	{"ids order", "ids order as they were acquired", 7, func(s *stepped) string {
-		for i := 1; i < len(s.after.born); i++ {
-			if s.after.born[i] <= s.after.born[i-1] {
-				return short(s.after.born[i]) + " came after " + short(s.after.born[i-1])
-			}
+	{"ids order", "ids order as they were acquired, while last lives", 7, func(s *stepped) string {
+		n := len(s.after.born)
+		if n == len(s.before.born) {
+			return ""
 		}
-		if n := len(s.after.born); n > len(s.before.born) && s.op.move == "acquire" {
-			return want(s.after.keys.text(s.sc.names("").Last), string(s.after.born[n-1]))
+		id, last := s.after.born[n-1], s.sc.names("").Last
+		if newest := s.before.keys.text(last); string(id) <= newest {
+			return short(id) + " came after " + short(job.ID(newest))
 		}
-		return ""
+		return want(s.after.keys.text(last), string(id))
 	}},
 	{"one set of texts", "the texts of at most one finished job a target are kept, and kept names it", 0, texts},
 	{"lifetimes shrink", "from its end on a job lives its retention at most, and nothing lives longer than before", 0, lifetimes},
+	{"last stays", "the newest job is remembered as long as its own clock says", 7, func(s *stepped) string {
+		last := s.sc.names("").Last
+		was, is := s.before.keys.text(last), s.after.keys.text(last)
+		if was != "" && is == "" && s.op.move != "clock" {
+			return "last is gone"
+		}
+		return ""
+	}},
 	{"every key ends", "no key but the watch sets is without a TTL", 0, func(s *stepped) string {
 		for k, e := range s.after.keys {
 			if e.ttl == 0 && kindOf(k) != "watch" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -110,7 +111,7 @@ func (p *Replayer) Sample(ctx context.Context, seed uint64) (int, error) {
 		if err := p.real(ctx, s); err != nil {
 			return calls, fmt.Errorf("scenario %s, seed %d:\n%s\n%w", p.sc.Name, seed, strings.Join(told, "\n"), err)
 		}
-		if s.op.move != "crash" && s.op.move != "clock" {
+		if !slices.Contains([]string{"crash", "clock", "scan", "failover"}, s.op.move) {
 			calls++
 		}
 		w = s.after
@@ -148,7 +149,7 @@ func (p *Replayer) install(ctx context.Context, s snapshot) error {
 func (p *Replayer) real(ctx context.Context, s *stepped) error {
 	p.before = s.before.keys
 	switch s.op.move {
-	case "crash":
+	case "crash", "scan":
 		return nil
 	case "clock", "failover": // what has expired there must go here
 		for k := range s.before.keys {

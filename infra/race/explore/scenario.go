@@ -62,6 +62,18 @@ func Scenarios() []*Scenario {
 			actors: []program{a, b, w1, w2, applier{}, eraser{}}, Losses: 1, Ticks: []time.Duration{time.Minute},
 		},
 		{
+			Name: "two successes", Says: "two jobs after each other, erased anywhere: whose texts are kept",
+			actors: []program{a, b, w1, w2, eraser{}},
+		},
+		{
+			Name: "published", Says: "one job, applied and erased",
+			actors: []program{a, w1, applier{}, eraser{}}, Losses: 1, Ticks: []time.Duration{time.Minute},
+		},
+		{
+			Name: "late sweeper", Says: "the sweeper acts on what it read before; everything expires",
+			actors: []program{a, b, w1, canceller{}, lateSweeper{}}, Ticks: []time.Duration{21 * time.Second, 4 * hour},
+		},
+		{
 			Name: "lost worker", Says: "one attempt is allowed; the sweeper ends what cannot be saved",
 			actors: []program{a, b, worker{token: "W1", renews: true}, w3, sweeper{2}}, Attempts: 1,
 			Ticks: []time.Duration{10 * time.Second, 11 * time.Second, 30 * time.Second}, Crashes: 1,

@@ -162,6 +162,7 @@ func (l *lab) serve(ctx context.Context, w *world, o op) (*outcome, error) {
 		l.server.FastForward(time.Duration(o.passes) * time.Millisecond)
 	case "failover":
 		l.server.Del(o.lose)
+	case "scan": // what it saw is in the step itself
 	default:
 		out.reply = call(ctx, l.stores, o)
 	}
