@@ -40,6 +40,10 @@ func TestEvents(t *testing.T) {
 		{"status.json", "status", 404},
 		{"apply.json", "apply", 404},
 		{"comments-read.json", "comments", 404},
+		{"results.json", "status", 404},
+		{"latest.json", "status", 200}, // of the job that start.json started
+		{"cancel.json", "status", 404},
+		{"comments-erase.json", "comments", 204},
 	} {
 		b := read(tt.file)
 		d := json.NewDecoder(bytes.NewReader(b))
@@ -76,5 +80,5 @@ func TestEvents(t *testing.T) {
 
 	found, err := filepath.Glob("../../events/*.json")
 	require.NoError(t, err)
-	assert.Len(t, found, 10, "a new event belongs into this test")
+	assert.Len(t, found, 14, "a new event belongs into this test")
 }

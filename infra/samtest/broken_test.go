@@ -109,6 +109,7 @@ var broken = []edit{
 // TestBroken_eachIsCaught: an edit that breaks the template fails the check that
 // is named for it.
 func TestBroken_eachIsCaught(t *testing.T) {
+	t.Parallel()
 	real := copied(t, rootFolder(t))
 	var versions []map[string]string
 	var want []wanted

@@ -70,6 +70,7 @@ func TestBuild_everyFunctionForTheTemplatesMachine(t *testing.T) {
 // TestBuild_editInSharedReachesTheNext: what `sam build` makes follows every edit of
 // the code that a function links, wherever that stands, and nothing else.
 func TestBuild_editInSharedReachesTheNext(t *testing.T) {
+	t.Parallel()
 	root, dir := rootFolder(t), t.TempDir()
 	for path, s := range copied(t, root) {
 		write(t, filepath.Join(dir, path), s)

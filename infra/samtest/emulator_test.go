@@ -161,6 +161,7 @@ func event(t *testing.T, name, id string) string {
 // the user and with the permissions that infra/cache.yaml gives. DynamoDB and the
 // model are stand-ins; Lambda's Invoke is the local endpoint.
 func TestFunctions_underTheEmulator(t *testing.T) {
+	t.Parallel()
 	texts := copied(t, rootFolder(t))
 	m := models(t, []map[string]string{texts}, []wanted{{}})[0]
 	cluster := testkit.New(t, testkit.Options{Valkey: true, Cluster: true})

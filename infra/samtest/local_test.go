@@ -117,8 +117,11 @@ func (l *local) serve(t *testing.T, addr, command string) {
 	log := &lockedBuffer{}
 	cmd.Stdout, cmd.Stderr = log, log
 	require.NoError(t, cmd.Start())
-	done := make(chan error, 1)
-	go func() { done <- cmd.Wait() }()
+	done := make(chan struct{})
+	go func() {
+		_ = cmd.Wait() // however it ends
+		close(done)
+	}()
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGINT) // it then removes its containers
 		select {

@@ -62,13 +62,13 @@ func (r *Relay) Close() error {
 }
 
 func (r *Relay) pass(c net.Conn) {
-	defer c.Close()
+	defer func() { _ = c.Close() }() // may be closed already
 	up, err := net.Dial("tcp", r.to)
 	if err != nil {
 		slog.Warn("relay: nobody listens", "to", r.to)
 		return
 	}
-	defer up.Close()
+	defer func() { _ = up.Close() }()
 	r.mu.Lock()
 	r.conns[c], r.conns[up] = struct{}{}, struct{}{}
 	r.mu.Unlock()

@@ -47,14 +47,20 @@ func main() {
 }
 
 func serve(ctx context.Context) error {
-	if err := startRedis(ctx); err != nil {
+	ctx, cancel := context.WithCancel(ctx)
+	redis, err := startRedis(ctx)
+	defer func() {
+		cancel()
+		<-redis
+	}()
+	if err != nil {
 		return err
 	}
 	store, err := dynamo.Start(nil)
 	if err != nil {
 		return fmt.Errorf("DynamoDB stand-in: %w", err)
 	}
-	defer store.Close()
+	defer func() { _ = store.Close() }() // the process ends
 	client := dynamodb.New(dynamodb.Options{
 		BaseEndpoint: aws.String(store.URL()), Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("local", "local", ""),
 	})
@@ -65,7 +71,7 @@ func serve(ctx context.Context) error {
 	if err := model.Start(llmAddr); err != nil {
 		return fmt.Errorf("model stand-in: %w", err)
 	}
-	defer model.Close()
+	defer func() { _ = model.Close() }()
 
 	relays, err := open(strings.TrimPrefix(store.URL(), "http://"))
 	defer func() {
@@ -112,36 +118,44 @@ func open(store string) ([]io.Closer, error) {
 }
 
 // startRedis runs a redis-server until ctx ends, unless somebody listens already.
-func startRedis(ctx context.Context) error {
+// ended is closed once it has.
+func startRedis(ctx context.Context) (ended <-chan struct{}, err error) {
+	done := make(chan struct{})
 	if answers() {
+		close(done)
 		slog.Info("somebody listens already and is taken for Redis", "addr", redisAddr)
-		return nil
+		return done, nil
 	}
 	_, port, err := net.SplitHostPort(redisAddr)
 	if err != nil {
-		return fmt.Errorf("address: %w", err)
+		close(done)
+		return done, fmt.Errorf("address: %w", err)
 	}
-	cmd := exec.CommandContext(ctx, "redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--loglevel", "warning")
+	cmd := exec.CommandContext(ctx, "redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--loglevel", "warning") //nolint:gosec // the port is a constant of this file
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 5 * time.Second
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("redis-server (run: make servers): %w", err)
+		close(done)
+		return done, fmt.Errorf("redis-server (run: make servers): %w", err)
 	}
-	go func() { _ = cmd.Wait() }() // it ends with ctx
+	go func() {
+		_ = cmd.Wait() // ended by us
+		close(done)
+	}()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for range 500 { // 10 s
 		if answers() {
-			return nil
+			return done, nil
 		}
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return done, ctx.Err()
 		case <-tick.C:
 		}
 	}
-	return errors.New("redis-server does not answer")
+	return done, errors.New("redis-server does not answer")
 }
 
 func answers() bool {
