@@ -154,9 +154,20 @@ func TestStore_Erase(t *testing.T) {
 		onEach(t, Options{}, func(t *testing.T, w *world) {
 			c := w.running(1)
 			w.cancel(c)
-			before := w.read(c.ID)
+			want := w.read(c.ID)
+			want.InputDigest = "" // what the caller wrote is gone, the rest stays
 			erase(t, w, c.ID)
-			assert.Equal(t, before, w.read(c.ID))
+			assert.Equal(t, want, w.read(c.ID))
+		})
+	})
+	t.Run("failed over a comment", func(t *testing.T) {
+		onEach(t, Options{}, func(t *testing.T, w *world) {
+			c := begunWith(w, 1)
+			failure := job.Failure{Code: job.CodeLLMFailed, Detail: "status=400", CommentID: "kim.minsu"}
+			require.NoError(t, w.Fail(ctx, c.Ref, job.GuardCancel, "", failure, job.Extra{}))
+			erase(t, w, c.ID)
+			failure.CommentID = ""
+			assert.Equal(t, &failure, w.read(c.ID).Failure)
 		})
 	})
 	t.Run("changed", func(t *testing.T) {

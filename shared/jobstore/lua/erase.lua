@@ -23,6 +23,7 @@ if newest ~= '' then
     end
   end
   redis.call('DEL', k.input, k.out)
+  redis.call('HDEL', k.job, 'errorComment', 'inputDigest') -- a caller's id, and a digest of texts
 end
 if old ~= '' then redis.call('DEL', KEYS[texts], KEYS[texts + 1]) end
 redis.call('DEL', memo, kept)
