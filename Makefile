@@ -55,12 +55,13 @@ lint: ## run the linters
 
 .PHONY: race
 race: ## show that the usual way breaks and this one does not; ENGINE=valkey, REDIS_ADDR=host:port, SCENARIOS=n
-	@$(INSTALL) $(if $(REDIS_ADDR),,$(or $(ENGINE),redis)) compiler >/dev/null
+	@case "$${REDIS_ADDR:+given}$${ENGINE:-redis}" in redis|valkey) $(INSTALL) $${ENGINE:-redis} >&2;; esac
 	@CGO_ENABLED=0 go build -o bin/race ./infra/race
-	@exec bin/race $${ENGINE:+-engine "$$ENGINE"} $${REDIS_ADDR:+-addr "$$REDIS_ADDR"} $${SCENARIOS:+-scenarios "$$SCENARIOS"}
+	@exec bin/race $${ENGINE:+-engine "$$ENGINE"} $${REDIS_ADDR:+-addr "$$REDIS_ADDR"} $${REDIS_MODE:+-mode "$$REDIS_MODE"} $${SCENARIOS:+-scenarios "$$SCENARIOS"}
 
 .PHONY: verify
-verify: servers ## walk every order of events on the real scripts, replay a sample on real servers, kill the mutants, check histories
+verify: ## walk every order of events on the real scripts, replay a sample on real servers, kill the mutants, check histories
+	@$(INSTALL) redis valkey
 	@CGO_ENABLED=0 go build -o bin/verify ./infra/race/verify
 	bin/verify
 	go test -count=1 ./infra/race/history

@@ -60,18 +60,21 @@ func rows(text string) [][]string {
 	return all[1:]
 }
 
-func TestReadme_makeTargetsExist(t *testing.T) {
+func TestDocs_makeTargetsExist(t *testing.T) {
 	targets := map[string]bool{}
 	for _, m := range regexp.MustCompile(`(?m)^([a-zA-Z-]+):`).FindAllStringSubmatch(read(t, "Makefile"), -1) {
 		targets[m[1]] = true
 	}
-	readme := read(t, "README.md")
-	named := regexp.MustCompile("(?m)(?:^|`|[A-Z] |\\S+=\\S+ )make ([a-z-]+)").FindAllStringSubmatch(readme, -1)
-	require.Greater(t, len(named), 5)
-	for _, m := range named {
-		assert.Truef(t, targets[m[1]], "README names make %s", m[1])
+	count := map[string]int{}
+	for _, page := range pages(t) {
+		for _, m := range regexp.MustCompile("(?m)(?:^|`|[A-Z] |\\S+=\\S+ )make ([a-z-]+)").FindAllStringSubmatch(read(t, page), -1) {
+			assert.Truef(t, targets[m[1]], "%s names make %s", page, m[1])
+			count[page]++
+		}
 	}
-	for _, line := range commands(section(t, readme, "Develop")) {
+	assert.Greater(t, count["README.md"], 5)
+	assert.Positive(t, count["CHANGELOG.md"])
+	for _, line := range commands(section(t, read(t, "README.md"), "Develop")) {
 		name := strings.TrimPrefix(strings.TrimPrefix(line, "make"), " ")
 		assert.Truef(t, name == "" || targets[name], "%q", line)
 	}
@@ -175,14 +178,32 @@ func TestStateMachine_namesEveryCodeAndScript(t *testing.T) {
 	}
 }
 
+// TestDocs_linksLead: every link inside the project leads to a file, and one with
+// an anchor to a heading of it.
 func TestDocs_linksLead(t *testing.T) {
-	for _, file := range []string{"README.md", "infra/docs/state-machine.md"} {
-		for _, m := range regexp.MustCompile(`\]\(([^)#]+)\)`).FindAllStringSubmatch(read(t, file), -1) {
+	notWord, count := regexp.MustCompile(`[^\p{L}\p{N}_ -]`), 0
+	for _, file := range pages(t) {
+		for _, m := range regexp.MustCompile(`\]\(([^)]+)\)`).FindAllStringSubmatch(read(t, file), -1) {
 			if strings.HasPrefix(m[1], "http") {
 				continue
 			}
-			_, err := os.Stat(filepath.Join("..", "..", filepath.Dir(file), m[1]))
-			assert.NoErrorf(t, err, "%s links to %s", file, m[1])
+			count++
+			path, anchor, anchored := strings.Cut(m[1], "#")
+			target := file
+			if path != "" {
+				target = filepath.Join(filepath.Dir(file), path)
+			}
+			_, err := os.Stat(filepath.Join("..", "..", target))
+			require.NoErrorf(t, err, "%s links to %s", file, m[1])
+			if !anchored {
+				continue
+			}
+			var anchors []string
+			for _, h := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(read(t, target), -1) {
+				anchors = append(anchors, strings.ReplaceAll(notWord.ReplaceAllString(strings.ToLower(h[1]), ""), " ", "-"))
+			}
+			assert.Containsf(t, anchors, anchor, "%s links to %s", file, m[1])
 		}
 	}
+	assert.Greater(t, count, 30)
 }

@@ -2,7 +2,6 @@ package local
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -66,9 +65,6 @@ func (s *Stack) redis(ctx context.Context, cfg *config.Local) (*jobstore.Store, 
 	if len(rc.RedisAddrs) > 0 {
 		s.part("Redis", fmt.Sprintf("%s (%s)", strings.Join(rc.RedisAddrs, ","), rc.RedisMode), false)
 	} else {
-		if rc.RedisMode != config.Standalone || bool(rc.RedisTLS) || rc.RedisAuth != config.AuthNone {
-			return nil, errors.New("REDIS_MODE, REDIS_TLS and REDIS_AUTH are for a real Redis; name it by REDIS_ADDR or unset them")
-		}
 		m := miniredis.NewMiniRedis()
 		m.ClockTTL(true)
 		if err := m.Start(); err != nil {
@@ -88,10 +84,8 @@ func (s *Stack) redis(ctx context.Context, cfg *config.Local) (*jobstore.Store, 
 	store := jobstore.New(rdb, jobstore.Options{
 		MemoLimit: cfg.MaxComments, MaxAttempts: cfg.JobMaxAttempts, Logger: s.log,
 	})
-	ping, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	if err := store.Ping(ping); err != nil {
-		return nil, fmt.Errorf("REDIS_ADDR %s does not answer: %w", strings.Join(rc.RedisAddrs, ","), err)
+	if err := reach(ctx, rdb, store, rc, len(cfg.RedisAddrs) == 0); err != nil {
+		return nil, err
 	}
 	return store, nil
 }
@@ -172,12 +166,9 @@ func (s *Stack) llm(ctx context.Context, cfg *config.Local) (*rewrite.Client, st
 	}
 	s.onClose(srv.Close)
 	o.BaseURL = srv.URL()
-	model := cfg.LLMModel
-	if model == "" {
-		model = llm.Model
-	}
 	s.part("LLM", "a table of rules in this process, no model", true)
-	return rewrite.New(o), model, nil
+	// Never LLM_MODEL: a real Redis would keep these answers as that model's.
+	return rewrite.New(o), llm.Model, nil
 }
 
 // awsFor returns the SDK's configuration for an endpoint: made-up credentials

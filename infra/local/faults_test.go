@@ -138,7 +138,6 @@ func TestStart_clearErrors(t *testing.T) {
 	}{
 		{map[string]string{"HTTP_ADDR": taken.Addr().String()}, []string{"HTTP_ADDR", "in use"}},
 		{map[string]string{"REDIS_ADDR": "127.0.0.1:1"}, []string{"REDIS_ADDR 127.0.0.1:1 does not answer"}},
-		{map[string]string{"REDIS_MODE": "cluster"}, []string{"REDIS_MODE", "REDIS_ADDR"}},
 		{map[string]string{"AWS_ENDPOINT_URL_DYNAMODB": "http://127.0.0.1:1"}, []string{"sunhwa-comments", "http://127.0.0.1:1"}},
 	} {
 		_, err := local.Start(t.Context(), local.Options{Config: settings(t, m, tt.env), Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})

@@ -15,9 +15,6 @@ import (
 	"sunhwa/shared/wire/spec"
 )
 
-// sweeperFunction is the name under which the schedule invokes the sweeper.
-const sweeperFunction = "sunhwa-sweeper"
-
 // httpTimeout is the run time of the functions behind the front, which waits no
 // longer for them.
 const httpTimeout = 30 * time.Second
@@ -25,10 +22,7 @@ const httpTimeout = 30 * time.Second
 // functions returns the handlers of the Lambda functions by their short names,
 // each behind the SDK's own decoding of events, and their run times.
 func (d *deps) functions(cfg *config.Local, log *slog.Logger) (map[string]invoke.Function, map[string]time.Duration) {
-	claim := ""
-	if cfg.TenantHeader {
-		claim = tenantClaim
-	}
+	claim, _ := tenancy(cfg)
 	start := handler.NewStart(d.store, d.dispatcher, handler.StartOptions{
 		TenantClaim: claim, MaxComments: cfg.MaxComments, MaxCommentChars: cfg.MaxCommentChars,
 		MaxBodyBytes: cfg.MaxBodyBytes, Spec: d.spec(cfg), Deadline: cfg.JobDeadline,
@@ -64,13 +58,18 @@ func (d *deps) spec(cfg *config.Local) job.Spec {
 	return spec.Of(model)
 }
 
-// functionNames maps short names to those under which the functions are invoked.
-// The worker's may be given as an ARN or with an alias.
-func functionNames(cfg *config.Local) map[string]string {
-	return map[string]string{
-		"start": "sunhwa-start", "status": "sunhwa-status", "apply": "sunhwa-apply",
-		"comments": "sunhwa-comments", "worker": invoke.FunctionName(cfg.WorkerFunctionName), "sweeper": sweeperFunction,
+// tenantClaim is the claim that carries X-Sunhwa-Tenant from the front to the
+// handlers when LOCAL_TENANT_HEADER is on and TENANT_CLAIM is not set.
+const tenantClaim = "tenant"
+
+// tenancy returns the claim that the handlers read, empty for the one tenant
+// "default", and the tenant of a call that brings no identity, empty for a 401.
+// What a TENANT_CLAIM asks for is never lowered to "default".
+func tenancy(cfg *config.Local) (claim, absent string) {
+	if cfg.TenantClaim == "" && bool(cfg.TenantHeader) {
+		return tenantClaim, "default"
 	}
+	return cfg.TenantClaim, ""
 }
 
 // renamed returns m with its short names replaced.

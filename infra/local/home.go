@@ -33,6 +33,9 @@ This is the local stack: the functions of the cloud behind a local front.
 		}
 		fmt.Fprintf(&b, "  %-9s %s%s\n", p.Name, p.What, mark)
 	}
+	for _, w := range s.warnings {
+		fmt.Fprintf(&b, "\nWARNING: %s\n", w)
+	}
 	fmt.Fprintf(&b, `
 Start a job:
   curl -i -X POST %[1]s/targets/course-101/jobs -H 'Content-Type: application/json' \

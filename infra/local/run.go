@@ -24,7 +24,7 @@ func Run(ctx context.Context, cfg *config.Local, logger *slog.Logger) error {
 	var fault error
 	select {
 	case <-ctx.Done():
-		logger.Info("draining", "limit", drainLimit.String(), "invocations", s.invoke.Pending())
+		logger.Info("draining; press Ctrl-C again to end at once", "limit", drainLimit.String(), "invocations", s.invoke.Pending())
 	case fault = <-s.Failed():
 	}
 	// The request to end must not end the drain with it.

@@ -32,7 +32,7 @@ func (s *Stack) sweep(ctx context.Context, at time.Time) {
 		Time: at.UTC().Truncate(time.Second), Detail: json.RawMessage(`{}`),
 	})
 	if err == nil {
-		_, err = s.invoke.Call(ctx, sweeperFunction, payload)
+		_, err = s.invoke.Call(ctx, s.sweeper, payload)
 	}
 	if err != nil && ctx.Err() == nil && !errors.Is(err, invoke.ErrClosing) {
 		s.log.Error("sweeper could not be run", "error", err)

@@ -15,10 +15,6 @@ import (
 	"sunhwa/shared/config"
 )
 
-// tenantClaim is the claim that carries X-Sunhwa-Tenant from the front to the
-// handlers when LOCAL_TENANT_HEADER is on.
-const tenantClaim = "tenant"
-
 // maxHeader is what the front reads of a request's header before it answers by
 // itself; the gateway's own, smaller quota is checked behind it.
 const maxHeader = 64 << 10
@@ -43,6 +39,8 @@ type Part struct {
 type Stack struct {
 	log       *slog.Logger
 	parts     []Part
+	warnings  []string
+	sweeper   string // the name under which the schedule invokes it
 	url       string
 	invokeURL string
 	front     *http.Server
@@ -88,7 +86,8 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 		return err
 	}
 	functions, timeouts := d.functions(cfg, s.log)
-	names := functionNames(cfg)
+	names := cfg.FunctionNames()
+	s.sweeper = names["sweeper"]
 	if o.Wrap != nil {
 		for name, f := range functions {
 			functions[name] = o.Wrap(name, f)
@@ -106,8 +105,9 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 
 	g := gateway.Options{Functions: names, Logger: s.log}
 	if cfg.TenantHeader {
-		g.TenantClaim, g.DefaultTenant = tenantClaim, "default"
+		g.TenantClaim, g.DefaultTenant = tenancy(cfg)
 	}
+	s.warnings = warnings(cfg)
 	s.url = "http://" + front.Addr().String()
 	s.front = &http.Server{
 		Handler:           home(s, gateway.New(s.invoke, g)),
@@ -126,6 +126,9 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 	for _, p := range s.parts {
 		s.log.Info("part", "name", p.Name, "what", p.What, "standIn", p.StandIn)
 	}
+	for _, w := range s.warnings {
+		s.log.Warn(w)
+	}
 	s.log.Info("local stack is up", "url", s.url)
 	return nil
 }
@@ -135,6 +138,10 @@ func (s *Stack) URL() string { return s.url }
 
 // Parts says what the stack runs on.
 func (s *Stack) Parts() []Part { return append([]Part(nil), s.parts...) }
+
+// Warnings says what of the configuration has another effect here than its user
+// may expect.
+func (s *Stack) Warnings() []string { return append([]string(nil), s.warnings...) }
 
 // GivenUp returns what an on-failure destination would hold.
 func (s *Stack) GivenUp() []invoke.Record { return s.invoke.GivenUp() }

@@ -14,7 +14,10 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"sunhwa/infra/testkit"
 	"sunhwa/shared/jobstore"
@@ -23,26 +26,30 @@ import (
 func main() {
 	scenarios := flag.Int("scenarios", 100, "targets on which each order is forced")
 	engine := flag.String("engine", "redis", "redis or valkey: the temporary server to start")
-	addr := flag.String("addr", "", "host:port of a running server to use instead")
-	cluster := flag.Bool("cluster", false, "the running server is a cluster's node")
+	addr := flag.String("addr", "", "host:port of a running server to use instead, or several, comma-separated")
+	mode := flag.String("mode", "standalone", "standalone or cluster: what the running server is")
 	asJSON := flag.Bool("json", false, "print the figures as JSON")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *scenarios, *engine, *addr, *cluster, *asJSON); err != nil {
+	if err := run(ctx, *scenarios, *engine, *addr, *mode, *asJSON); err != nil {
 		fmt.Fprintln(os.Stderr, "race:", err)
 		stop()
 		os.Exit(1) //nolint:gocritic // stop has been called
 	}
 }
 
-func run(ctx context.Context, scenarios int, engine, addr string, cluster, asJSON bool) error {
+func run(ctx context.Context, scenarios int, engine, addr, mode string, asJSON bool) error {
 	if scenarios < 1 || scenarios > 100_000 {
 		return fmt.Errorf("SCENARIOS is %d, want 1 to 100000", scenarios)
 	}
 	if engine != "redis" && engine != "valkey" {
 		return fmt.Errorf("ENGINE is %q, want redis or valkey", engine)
 	}
+	if mode != "standalone" && mode != "cluster" {
+		return fmt.Errorf("REDIS_MODE is %q, want standalone or cluster", mode)
+	}
+	redis.SetLogger(silence{}) // what goes wrong comes back as an error
 	if addr == "" {
 		server, err := testkit.Start(testkit.Options{Valkey: engine == "valkey"})
 		if err != nil {
@@ -51,7 +58,7 @@ func run(ctx context.Context, scenarios int, engine, addr string, cluster, asJSO
 		defer server.Stop()
 		addr = server.Addrs[0]
 	}
-	rdb := jobstore.NewClient(jobstore.ClientOptions{Addrs: []string{addr}, Cluster: cluster})
+	rdb := jobstore.NewClient(jobstore.ClientOptions{Addrs: strings.Split(addr, ","), Cluster: mode == "cluster"})
 	defer func() { _ = rdb.Close() }()
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
@@ -73,3 +80,9 @@ func run(ctx context.Context, scenarios int, engine, addr string, cluster, asJSO
 	}
 	return err
 }
+
+// silence drops what the client library would print.
+type silence struct{}
+
+// Printf does nothing.
+func (silence) Printf(context.Context, string, ...any) {}

@@ -186,7 +186,7 @@ func TestFunctions_underTheEmulator(t *testing.T) {
 			"REDIS_ADDR": strings.Join(cluster.Addrs, ","), "REDIS_TLS": "off", "REDIS_AUTH": "password", "REDIS_USERNAME": "app",
 			"REDIS_PASSWORD": password, "REDIS_IAM_CACHE_NAME": "",
 			"AWS_ENDPOINT_URL_LAMBDA": endpoint.URL, "AWS_ENDPOINT_URL_DYNAMODB": table.URL, "TABLE_NAME": "sunhwa",
-			"WORKER_FUNCTION_NAME": "stack-worker", "LLM_BASE_URL": model.URL(), "LLM_API_KEY": "k", "LLM_API_KEY_SECRET_ARN": "",
+			"WORKER_FUNCTION_NAME": "stack-worker", "LLM_MODEL": llm.Model, "LLM_BASE_URL": model.URL(), "LLM_API_KEY": "k", "LLM_API_KEY_SECRET_ARN": "",
 		}
 		for k, v := range given {
 			if _, ok := env[k]; ok { // only what the template names reaches a function

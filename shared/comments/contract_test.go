@@ -30,10 +30,12 @@ func TestTable(t *testing.T) {
 		{"Publish_tenAtOnce", testTenAtOnce},
 		{"Publish_tenJobsAtOnce", testTenJobsAtOnce},
 		{"Publish_olderAfterNewer", testOlderAfterNewer},
+		{"Publish_tellsTheHeadsTime", testTimeTold},
 		{"Publish_removesPreviousPrevious", testPreviousPrevious},
 		{"Publish_refusesWhatIsNoVersion", testBadInput},
 		{"Read_wholeVersionsOnly", testReadersSeeWholeVersions},
 		{"Read_cursorRules", testCursorRules},
+		{"Read_editedCursor", testEditedCursor},
 		{"Read_pagesByBytes", testPagesByBytes},
 		{"Entomb_refusesAndIsOutlived", testTombstone},
 		{"Entomb_expired", testExpiredTombstone},
@@ -122,7 +124,7 @@ func testTenAtOnce(t *testing.T, w *world) {
 	var g errgroup.Group
 	for range 10 {
 		table := w.open()
-		g.Go(func() error { return table.Publish(t.Context(), target, j, version(j), results(j, 60)) })
+		g.Go(func() error { return failure(table.Publish(t.Context(), target, j, version(j), results(j, 60))) })
 	}
 	require.NoError(t, g.Wait())
 	_, all, _, err := readAll(t.Context(), w.open(), 2_500_000)
@@ -136,7 +138,7 @@ func testTenJobsAtOnce(t *testing.T, w *world) {
 	for n := range 10 {
 		j, table := id(t, n), w.open()
 		g.Go(func() error {
-			err := table.Publish(t.Context(), target, j, version(j), results(j, 30))
+			err := failure(table.Publish(t.Context(), target, j, version(j), results(j, 30)))
 			if n < 9 && err != nil {
 				assert.ErrorIs(t, err, job.ErrSuperseded)
 				return nil
@@ -163,9 +165,43 @@ func testOlderAfterNewer(t *testing.T, w *world) {
 	older, newer := id(t, 1), id(t, 2)
 	publish(t, table, newer, 30)
 	before := w.items(t)
-	err := table.Publish(t.Context(), target, older, version(older), results(older, 30))
+	err := failure(table.Publish(t.Context(), target, older, version(older), results(older, 30)))
 	require.ErrorIs(t, err, job.ErrSuperseded)
 	assert.Equal(t, before, w.items(t), "nothing was staged, nothing touched")
+}
+
+// testTimeTold: whoever publishes a job, or finds it published, is told since when
+// the head shows it, in what the head can hold of it.
+func testTimeTold(t *testing.T, w *world) {
+	w.advance(999 * time.Microsecond)
+	j := id(t, 1)
+	g := newGate(flips)
+	type told struct {
+		at  time.Time
+		err error
+	}
+	late := make(chan told, 1)
+	go func() {
+		at, err := w.open(g.fault).Publish(t.Context(), target, j, version(j), results(j, 3))
+		late <- told{at, err}
+	}()
+	<-g.reached
+	w.advance(time.Second)
+	first, err := w.open().Publish(t.Context(), target, j, version(j), results(j, 3))
+	require.NoError(t, err)
+	w.advance(time.Second)
+	again, err := w.open().Publish(t.Context(), target, j, version(j), results(j, 3))
+	require.NoError(t, err)
+	close(g.open)
+	overtaken := <-late
+	require.NoError(t, overtaken.err)
+
+	head, err := w.open().Head(t.Context(), target)
+	require.NoError(t, err)
+	assert.Equal(t, time.Date(2030, 1, 2, 3, 4, 6, 678_000_000, time.UTC), head.AppliedAt)
+	assert.Equal(t, head.AppliedAt, first)
+	assert.Equal(t, head.AppliedAt, again)
+	assert.Equal(t, head.AppliedAt, overtaken.at)
 }
 
 func testPreviousPrevious(t *testing.T, w *world) {
@@ -181,10 +217,10 @@ func testPreviousPrevious(t *testing.T, w *world) {
 func testBadInput(t *testing.T, w *world) {
 	table := w.open()
 	a, b := id(t, 1), id(t, 2)
-	assert.Error(t, table.Publish(t.Context(), target, a, version(b), results(a, 1)), "of another job")
-	assert.Error(t, table.Publish(t.Context(), target, a, version(a)+"#1", results(a, 1)), "with a separator")
-	assert.Error(t, table.Publish(t.Context(), target, a, version(a), nil), "empty")
-	assert.Error(t, table.Publish(t.Context(), target, a, version(a), results(a, 10_001)), "more than four digits")
+	assert.Error(t, failure(table.Publish(t.Context(), target, a, version(b), results(a, 1))), "of another job")
+	assert.Error(t, failure(table.Publish(t.Context(), target, a, version(a)+"#1", results(a, 1))), "with a separator")
+	assert.Error(t, failure(table.Publish(t.Context(), target, a, version(a), nil)), "empty")
+	assert.Error(t, failure(table.Publish(t.Context(), target, a, version(a), results(a, 10_001))), "more than four digits")
 	assert.Empty(t, w.counts(t))
 }
 
@@ -201,7 +237,7 @@ func testReadersSeeWholeVersions(t *testing.T, w *world) {
 		defer stop()
 		for n := 1; n <= publishes; n++ {
 			j := id(t, n)
-			if err := w.open().Publish(t.Context(), target, j, version(j), results(j, rows)); err != nil {
+			if err := failure(w.open().Publish(t.Context(), target, j, version(j), results(j, rows))); err != nil {
 				return err
 			}
 		}
@@ -281,6 +317,66 @@ func testCursorRules(t *testing.T, w *world) {
 	require.ErrorIs(t, err, job.ErrNotFound)
 }
 
+// testEditedCursor: what a hand-edited cursor says of its version is not passed
+// on, and never taken for a fault of the table.
+func testEditedCursor(t *testing.T, w *world) {
+	table, ctx := w.open(), t.Context()
+	a, b := id(t, 1), id(t, 2)
+	publish(t, table, a, 4)
+	at := w.clock()
+	edited := func(index, count int, ms int64) string {
+		return enc(fmt.Sprintf("%s#%04d#%d#%d", version(a), index, count, ms))
+	}
+	first, err := table.Read(ctx, target, "", 1)
+	require.NoError(t, err)
+	require.Equal(t, edited(1, 4, at.UnixMilli()), first.Next, "the form that the cases below edit")
+	lastMoment := time.Date(9999, 12, 31, 23, 59, 59, 999_000_000, time.UTC).UnixMilli()
+
+	// read follows the cursors: a full page does not see where the rows end.
+	read := func(cursor string, pageBytes int) (page *job.PublishedPage, err error) {
+		for cursor != "" && err == nil {
+			if page, err = table.Read(ctx, target, cursor, pageBytes); err == nil {
+				cursor = page.Next
+			}
+		}
+		return page, err
+	}
+	refused := func(says, cursor string) {
+		t.Helper()
+		for _, pageBytes := range []int{1, 2_500_000} {
+			_, err := read(cursor, pageBytes)
+			assert.ErrorIs(t, err, job.ErrCursor, says)
+			assert.NotErrorIs(t, err, job.ErrUnavailable, says)
+		}
+	}
+	both := func() {
+		refused("before 1970", edited(1, 4, -1))
+		refused("a year of five digits", edited(1, 4, lastMoment+1))
+		refused("beyond every calendar", edited(1, 4, 1<<63-1))
+		refused("no number", enc(version(a)+"#0001#4#99999999999999999999"))
+		refused("fewer rows than there are", edited(1, 2, at.UnixMilli()))
+		refused("one row fewer", edited(1, 3, at.UnixMilli()))
+		refused("one row more", edited(1, 5, at.UnixMilli()))
+		refused("more rows than there can be", edited(1, 10_001, at.UnixMilli()))
+		refused("beginning after the last row", edited(4, 5, at.UnixMilli()))
+		refused("beginning long after it", edited(9_998, 10_000, at.UnixMilli()))
+		page, err := read(edited(1, 4, at.UnixMilli()), 2_500_000)
+		require.NoError(t, err)
+		assert.Equal(t, published(results(a, 4))[1:], page.Comments)
+		assert.Equal(t, at, page.AppliedAt)
+	}
+	both()
+	refused("another time than the head's", edited(1, 4, at.UnixMilli()+1000))
+	refused("the last moment", edited(1, 4, lastMoment))
+
+	w.advance(time.Minute)
+	publish(t, table, b, 9) // of a, the head has neither count nor time now
+	both()
+	page, err := read(edited(1, 4, lastMoment), 2_500_000)
+	require.NoError(t, err)
+	assert.Equal(t, 9999, page.AppliedAt.Year(), "nobody else knows the time, but any can be written")
+}
+
 func enc(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
 
 func testPagesByBytes(t *testing.T, w *world) {
@@ -290,7 +386,7 @@ func testPagesByBytes(t *testing.T, w *world) {
 		// 700 Korean characters are 2,100 bytes; both texts together pass 1 MB several times.
 		rows[i] = job.Rewritten{ID: fmt.Sprint("댓글-", i), Before: strings.Repeat("별로<", 175) + "\"\n", After: strings.Repeat("아쉽", 350)}
 	}
-	require.NoError(t, table.Publish(t.Context(), target, j, version(j), rows))
+	require.NoError(t, failure(table.Publish(t.Context(), target, j, version(j), rows)))
 	const limit = 2_500_000
 	var all []job.PublishedComment
 	var sizes []int
@@ -343,7 +439,7 @@ func testTombstone(t *testing.T, w *world) {
 
 	require.NoError(t, table.Erase(ctx, target))
 	for _, j := range []job.ID{a, b, c} {
-		assert.ErrorIs(t, table.Publish(ctx, target, j, version(j), results(j, 3)), job.ErrGone)
+		assert.ErrorIs(t, failure(table.Publish(ctx, target, j, version(j), results(j, 3))), job.ErrGone)
 	}
 	assert.Equal(t, map[string]int{"HEAD": 1}, w.counts(t), "nothing was staged")
 

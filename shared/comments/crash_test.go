@@ -24,7 +24,7 @@ func errorIsOneOf(err error, targets ...error) bool {
 func start(t *testing.T, table *comments.Table, j job.ID, n int) <-chan error {
 	t.Helper()
 	done := make(chan error, 1)
-	go func() { done <- table.Publish(t.Context(), target, j, version(j), results(j, n)) }()
+	go func() { done <- failure(table.Publish(t.Context(), target, j, version(j), results(j, n))) }()
 	return done
 }
 
@@ -73,7 +73,7 @@ func testUnprocessedForEver(t *testing.T, w *world) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	j := id(t, 1)
-	err := w.open(unprocessed(0)).Publish(ctx, target, j, version(j), results(j, 26))
+	err := failure(w.open(unprocessed(0)).Publish(ctx, target, j, version(j), results(j, 26)))
 	require.ErrorIs(t, err, job.ErrUnavailable)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	assert.NotContains(t, w.items(t), "HEAD", "no flip before every row is there")
@@ -82,7 +82,7 @@ func testUnprocessedForEver(t *testing.T, w *world) {
 func testKilledThenAgain(t *testing.T, w *world) {
 	a, b := id(t, 1), id(t, 2)
 	publish(t, w.open(), a, 30)
-	err := w.open(killed(flips)).Publish(t.Context(), target, b, version(b), results(b, 30))
+	err := failure(w.open(killed(flips)).Publish(t.Context(), target, b, version(b), results(b, 30)))
 	require.ErrorIs(t, err, errKilled)
 	assert.Equal(t, map[string]int{"HEAD": 1, "STAGE": 1, version(a): 30, version(b): 30}, w.counts(t))
 	shown, all, _, err := readAll(t.Context(), w.open(), 2_500_000)
@@ -114,8 +114,8 @@ func testKilledAtEveryCall(t *testing.T, w *world) {
 		before, err := w.open().Head(t.Context(), target)
 		require.NoError(t, err)
 		victim := id(t, minute)
-		err = w.open(killed(nth(n, func(any) bool { return true }))).
-			Publish(t.Context(), target, victim, version(victim), results(victim, rows))
+		err = failure(w.open(killed(nth(n, func(any) bool { return true }))).
+			Publish(t.Context(), target, victim, version(victim), results(victim, rows)))
 		shown, all, _, rerr := readAll(t.Context(), w.open(), 2_500_000)
 		require.NoError(t, rerr)
 		require.Contains(t, []job.ID{before.JobID, victim}, shown)
@@ -195,11 +195,16 @@ func testLostReply(t *testing.T, w *world) {
 	lost := func(_ context.Context, in any, call func() (any, error)) (any, error) {
 		out, err := call()
 		if flips(in) && err == nil {
+			w.advance(time.Second)
 			return nil, errors.New("connection reset")
 		}
 		return out, err
 	}
-	publish(t, w.open(lost), k, 30)
+	at, err := w.open(lost).Publish(t.Context(), target, k, version(k), results(k, 30))
+	require.NoError(t, err)
+	head, err := w.open().Head(t.Context(), target)
+	require.NoError(t, err)
+	assert.Equal(t, head.AppliedAt, at, "the head's time, not that of the answer")
 	shown, _, _, err := readAll(t.Context(), w.open(), 2_500_000)
 	require.NoError(t, err)
 	assert.Equal(t, k, shown)
@@ -211,7 +216,7 @@ func testSameJobOtherVersion(t *testing.T, w *world) {
 	done := start(t, w.open(g.fault), j, 30)
 	<-g.reached
 	other := string(j) + ".another"
-	require.NoError(t, w.open().Publish(t.Context(), target, j, other, results(j, 20)))
+	require.NoError(t, failure(w.open().Publish(t.Context(), target, j, other, results(j, 20))))
 	close(g.open)
 	require.NoError(t, <-done, "the job is shown")
 	assert.Equal(t, map[string]int{"HEAD": 1, other: 20}, w.counts(t), "two runs never mix")
@@ -219,7 +224,7 @@ func testSameJobOtherVersion(t *testing.T, w *world) {
 
 func testAbandonedStage(t *testing.T, w *world) {
 	a, b, dead := id(t, 1), id(t, 2), id(t, 9)
-	err := w.open(killed(flips)).Publish(t.Context(), target, dead, version(dead), results(dead, 60))
+	err := failure(w.open(killed(flips)).Publish(t.Context(), target, dead, version(dead), results(dead, 60)))
 	require.ErrorIs(t, err, errKilled)
 	w.advance(59 * time.Second)
 	publish(t, w.open(), a, 30)
@@ -234,7 +239,7 @@ func testAbandonedStage(t *testing.T, w *world) {
 	assert.Equal(t, dead, shown, "it can still be applied")
 
 	gone := id(t, 10)
-	err = w.open(killed(flips)).Publish(t.Context(), target, gone, version(gone), results(gone, 60))
+	err = failure(w.open(killed(flips)).Publish(t.Context(), target, gone, version(gone), results(gone, 60)))
 	require.ErrorIs(t, err, errKilled)
 	w.advance(61 * time.Second)
 	require.NoError(t, w.open().Erase(t.Context(), target))
@@ -297,7 +302,7 @@ func testRepeatMeetsCleanUp(t *testing.T, w *world) {
 	for name, c := range cases {
 		minute += 10
 		dead, passer := id(t, minute), id(t, minute-1)
-		err := w.open(killed(flips)).Publish(t.Context(), target, dead, version(dead), results(dead, 60))
+		err := failure(w.open(killed(flips)).Publish(t.Context(), target, dead, version(dead), results(dead, 60)))
 		require.ErrorIs(t, err, errKilled)
 		w.advance(61 * time.Second)
 		publish(t, w.open(killed(deletesRows)), passer, 30) // leaves all clean-up undone
@@ -323,13 +328,13 @@ func testRepeatMeetsCleanUp(t *testing.T, w *world) {
 
 func testWaitsForCleanUp(t *testing.T, w *world) {
 	j, passer := id(t, 9), id(t, 1)
-	require.ErrorIs(t, w.open(killed(flips)).Publish(t.Context(), target, j, version(j), results(j, 30)), errKilled)
+	require.ErrorIs(t, failure(w.open(killed(flips)).Publish(t.Context(), target, j, version(j), results(j, 30))), errKilled)
 	w.advance(61 * time.Second)
 	// The remover dies after its claim, before its first delete of rows of j.
 	publish(t, w.open(killed(nth(2, deletesRows))), passer, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), 150*time.Millisecond)
 	defer cancel()
-	err := w.open().Publish(ctx, target, j, version(j), results(j, 30))
+	err := failure(w.open().Publish(ctx, target, j, version(j), results(j, 30)))
 	require.ErrorIs(t, err, job.ErrUnavailable, "the mark is young")
 	w.advance(61 * time.Second)
 	publish(t, w.open(), j, 30)
@@ -361,7 +366,7 @@ func testFailedAfterErase(t *testing.T, w *world) {
 func testKilledThenErase(t *testing.T, w *world) {
 	for minute, at := range []func(any) bool{flips, nth(3, writesRows), nth(1, writesRows)} {
 		dead := id(t, minute+1)
-		err := w.open(killed(at)).Publish(t.Context(), target, dead, version(dead), results(dead, 101))
+		err := failure(w.open(killed(at)).Publish(t.Context(), target, dead, version(dead), results(dead, 101)))
 		require.ErrorIs(t, err, errKilled)
 		require.Equal(t, 1, w.counts(t)["STAGE"])
 		require.NoError(t, w.open().Entomb(t.Context(), target, dead))

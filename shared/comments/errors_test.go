@@ -25,7 +25,7 @@ func everyCall(t *testing.T, ctx context.Context, table *comments.Table, check f
 	check("Head", err)
 	_, err = table.Read(ctx, target, "", 1)
 	check("Read", err)
-	check("Publish", table.Publish(ctx, target, j, version(j), results(j, 3)))
+	check("Publish", failure(table.Publish(ctx, target, j, version(j), results(j, 3))))
 	check("Entomb", table.Entomb(ctx, target, j))
 	check("Erase", table.Erase(ctx, target))
 }

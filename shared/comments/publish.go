@@ -25,7 +25,8 @@ const (
 // is the job they are the result of and version its name, `<jobId>.<token>`;
 // rows are in input order, at least one.
 //
-// nil means that they are shown, also when this job already was. job.ErrSuperseded:
+// nil means that they are shown, also when this job already was; appliedAt is the
+// time the head gives, in UTC and whole milliseconds. job.ErrSuperseded:
 // a newer job is shown. job.ErrGone: a tombstone refused it. Both leave no row of
 // this version behind. job.ErrUnavailable: the outcome is unknown and what was
 // written stays invisible until a repeat, with the same rows, resumes it.
@@ -33,12 +34,12 @@ const (
 // It ends within 30 seconds whatever ctx allows, and may be called any number of
 // times at once. Removing what is no longer needed is best effort: what fails is
 // logged, and the next Publish or Erase continues.
-func (t *Table) Publish(ctx context.Context, target job.Target, id job.ID, version string, rows []job.Rewritten) error {
+func (t *Table) Publish(ctx context.Context, target job.Target, id job.ID, version string, rows []job.Rewritten) (appliedAt time.Time, err error) {
 	if !strings.HasPrefix(version, string(id)+".") || strings.Contains(version, "#") || id == "" {
-		return fmt.Errorf("comments: publish %s: not a version of this job", id)
+		return time.Time{}, fmt.Errorf("comments: publish %s: not a version of this job", id)
 	}
 	if len(rows) == 0 || len(rows) > maxRows {
-		return fmt.Errorf("comments: publish %s: %d rows, 1 to %d are possible", id, len(rows), maxRows)
+		return time.Time{}, fmt.Errorf("comments: publish %s: %d rows, 1 to %d are possible", id, len(rows), maxRows)
 	}
 	ctx, cancel := context.WithTimeout(ctx, applyLimit)
 	defer cancel()
@@ -46,13 +47,13 @@ func (t *Table) Publish(ctx context.Context, target job.Target, id job.ID, versi
 	pk := partition(target)
 	stored, live, err := t.readHead(ctx, pk)
 	if err != nil {
-		return err
+		return time.Time{}, err
 	}
 	if open, err := verdict(live, id); !open {
-		return err // nothing was staged
+		return live.AppliedAt, err // nothing was staged
 	}
 	if err := t.stage(ctx, pk, version); err != nil {
-		return err
+		return time.Time{}, err
 	}
 	if err := t.writeRows(ctx, pk, version, rows); err != nil {
 		return t.giveUp(ctx, pk, version, len(rows), err)
@@ -63,29 +64,29 @@ func (t *Table) Publish(ctx context.Context, target job.Target, id job.ID, versi
 		if live != nil {
 			next.Previous = live.Version
 		}
-		next.AppliedAt = t.now()
+		next.AppliedAt = t.now().UTC().Truncate(time.Millisecond)
 		won, err := t.replaceHead(ctx, pk, stored, next)
 		if err != nil {
 			return t.giveUp(ctx, pk, version, len(rows), err)
 		}
 		if won {
 			t.tidyLogged(ctx, pk, next)
-			return nil
+			return next.AppliedAt, nil
 		}
 		if stored, live, err = t.readHead(ctx, pk); err != nil {
-			return err
+			return time.Time{}, err
 		}
 		if open, err := verdict(live, id); !open {
 			if live.Version == version {
 				t.tidyLogged(ctx, pk, live)
-				return nil
+				return live.AppliedAt, nil
 			}
 			t.withdraw(ctx, pk, version, len(rows), live)
-			return err
+			return live.AppliedAt, err
 		}
 		// Another job, older than this one, was shown in between.
 		if err := wait(ctx, backoff(try)); err != nil {
-			return wrap("write the head", err)
+			return time.Time{}, wrap("write the head", err)
 		}
 	}
 }
@@ -94,19 +95,19 @@ func (t *Table) Publish(ctx context.Context, target job.Target, id job.ID, versi
 // the repeat; but when the head says that this job cannot be shown any more nobody
 // may come, as after an erase, and they are removed. It returns what the head
 // says if that decides the matter, else cause.
-func (t *Table) giveUp(ctx context.Context, pk, version string, count int, cause error) error {
+func (t *Table) giveUp(ctx context.Context, pk, version string, count int, cause error) (appliedAt time.Time, err error) {
 	ctx, cancel := graced(ctx)
 	defer cancel()
 	_, live, err := t.readHead(ctx, pk)
 	if err != nil {
-		return cause
+		return time.Time{}, cause
 	}
 	open, err := verdict(live, jobOf(version))
 	if open {
-		return cause
+		return time.Time{}, cause
 	}
 	t.withdraw(ctx, pk, version, count, live)
-	return err
+	return live.AppliedAt, err
 }
 
 // withdraw removes the rows of a version that the head refused, and then its

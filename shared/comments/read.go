@@ -16,8 +16,12 @@ import (
 // restarts is how often a reader begins again that found a version incomplete.
 const restarts = 3
 
+// lastMoment is the last millisecond that RFC 3339 can write, with its four digits
+// of the year (https://www.rfc-editor.org/rfc/rfc3339#section-1).
+var lastMoment = time.Date(9999, time.December, 31, 23, 59, 59, 999_000_000, time.UTC).UnixMilli()
+
 // position is where a page begins, and what the pages before it said of their
-// version: the head may name another one by now.
+// version: the head may name another one by now. A caller can make up all of it.
 type position struct {
 	version   string
 	index     int // of the page's first row
@@ -30,7 +34,8 @@ func (p position) encode() string {
 	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%s#%04d#%d#%d", p.version, p.index, p.count, p.appliedAt.UnixMilli()))
 }
 
-// decode reads a cursor, job.ErrCursor when this package cannot have made it.
+// decode reads a cursor, job.ErrCursor when this package cannot have made it. What
+// it says may still be untrue.
 func decode(cursor string) (position, error) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
 	if err != nil {
@@ -47,8 +52,11 @@ func decode(cursor string) (position, error) {
 	index, err1 := strconv.Atoi(parts[1])
 	count, err2 := strconv.Atoi(parts[2])
 	ms, err3 := strconv.ParseInt(parts[3], 10, 64)
+	if err1 != nil || err2 != nil || err3 != nil || index < 1 || index >= count || count > maxRows || ms < 0 || ms > lastMoment {
+		return position{}, job.ErrCursor
+	}
 	p := position{parts[0], index, count, time.UnixMilli(ms).UTC()}
-	if err1 != nil || err2 != nil || err3 != nil || index < 1 || index >= count || count > maxRows || p.encode() != cursor {
+	if p.encode() != cursor { // written another way, as with a leading zero
 		return position{}, job.ErrCursor
 	}
 	return p, nil
@@ -60,9 +68,13 @@ func decode(cursor string) (position, error) {
 //
 // All pages that follow one another by their cursors are of one version, complete
 // and in input order. job.ErrNotFound when nothing is published; job.ErrCursor
-// for a malformed cursor; job.ErrGone for one whose version is neither shown nor
-// the one shown before; job.ErrUnavailable when the version was found incomplete
-// four times running, as publishes in quick succession can cause.
+// for a malformed cursor and one that contradicts the head or the rows; job.ErrGone
+// for one whose version is neither shown nor the one shown before;
+// job.ErrUnavailable when the version was found incomplete four times running, as
+// publishes in quick succession can cause.
+//
+// Of the version shown before, the head keeps neither count nor time: the count is
+// checked where the rows end, the time is the cursor's word.
 func (t *Table) Read(ctx context.Context, target job.Target, cursor string, pageBytes int) (*job.PublishedPage, error) {
 	var from *position
 	if cursor != "" {
@@ -73,8 +85,8 @@ func (t *Table) Read(ctx context.Context, target job.Target, cursor string, page
 		from = &p
 	}
 	pk := partition(target)
-	for range 1 + restarts {
-		p, err := t.locate(ctx, pk, from)
+	for try := range 1 + restarts {
+		p, shown, err := t.locate(ctx, pk, from)
 		if err != nil {
 			return nil, err
 		}
@@ -85,30 +97,43 @@ func (t *Table) Read(ctx context.Context, target job.Target, cursor string, page
 		if whole {
 			return page, nil
 		}
+		// Rows are removed only after a flip that leaves their version, so the head
+		// just read says that none was missing the first time: the cursor is wrong.
+		if !shown && try > 0 {
+			return nil, job.ErrCursor
+		}
 	}
 	return nil, fmt.Errorf("comments: read: version incomplete: %w", job.ErrUnavailable)
 }
 
-// locate reads the head and says where the page begins. from is nil at the beginning.
-func (t *Table) locate(ctx context.Context, pk string, from *position) (position, error) {
+// locate reads the head and says where the page begins, and whether that is in the
+// version shown, of which nothing is taken from the cursor but the index. from is
+// nil at the beginning.
+func (t *Table) locate(ctx context.Context, pk string, from *position) (p position, shown bool, err error) {
 	_, live, err := t.readHead(ctx, pk)
 	switch {
 	case err != nil:
-		return position{}, err
+		return position{}, false, err
 	case live == nil, from == nil && live.Tombstone():
-		return position{}, job.ErrNotFound
-	case from == nil:
-		return position{version: live.Version, count: live.Count, appliedAt: live.AppliedAt}, nil
-	case !live.shows(from.version):
-		return position{}, job.ErrGone
-	case live.Version == from.version && live.Count != from.count:
-		return position{}, job.ErrCursor
+		return position{}, false, job.ErrNotFound
+	case from != nil && !live.shows(from.version):
+		return position{}, false, job.ErrGone
+	case from != nil && live.Version != from.version:
+		return *from, false, nil
 	}
-	return *from, nil
+	p = position{version: live.Version, count: live.Count, appliedAt: live.AppliedAt}
+	if from != nil {
+		p.index = from.index
+		if p.encode() != from.encode() {
+			return position{}, false, job.ErrCursor
+		}
+	}
+	return p, true, nil
 }
 
-// readPage reads rows from p on. Not whole means that a row was missing: the
-// version is being removed, and the head read again says what is shown instead.
+// readPage reads rows from p on. Not whole means that they are not those up to
+// p.count: the version is being removed, and the head read again says what is
+// shown instead; or p is a made-up cursor's.
 func (t *Table) readPage(ctx context.Context, pk string, p position, pageBytes int) (page *job.PublishedPage, whole bool, err error) {
 	page = &job.PublishedPage{JobID: jobOf(p.version), AppliedAt: p.appliedAt}
 	next, size, full := p.index, 0, false

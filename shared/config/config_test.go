@@ -151,8 +151,16 @@ func TestLoad_refusals(t *testing.T) {
 		{"REDIS_ADDR", "r"}, {"REDIS_ADDR", "redis://r:6379"}, {"REDIS_ADDR", ":6379"}, {"REDIS_ADDR", "r:0"},
 		{"REDIS_ADDR", "r:70000"}, {"REDIS_ADDR", "a:1,,b:2"}, {"REDIS_ADDR", "a:1,b:2"},
 		{"REDIS_MODE", "sentinel"}, {"REDIS_TLS", "true"}, {"REDIS_AUTH", "aws"},
+		{"REDIS_MODE", "cluster"}, {"REDIS_TLS", "on"},
 		{"REDIS_PASSWORD", "unused"}, {"REDIS_USERNAME", "unused"}, {"REDIS_IAM_CACHE_NAME", "unused"},
-		{"TABLE_NAME", "a"}, {"TABLE_NAME", "a b c"}, {"WORKER_FUNCTION_NAME", "a b"},
+		{"TABLE_NAME", "a"}, {"TABLE_NAME", "a b c"}, {"WORKER_FUNCTION_NAME", "a b"}, {"WORKER_FUNCTION_NAME", ":live"},
+		{"WORKER_FUNCTION_NAME", "sunhwa-start"}, {"WORKER_FUNCTION_NAME", "sunhwa-sweeper:live"},
+		{"WORKER_FUNCTION_NAME", "arn:aws:lambda:eu-west-1:123456789012:function:sunhwa-comments:1"},
+		{"AWS_ENDPOINT_URL_LAMBDA", "localhost:3001"}, {"AWS_ENDPOINT_URL_LAMBDA", "nonsense"}, {"AWS_ENDPOINT_URL_LAMBDA", "ftp://x"},
+		{"AWS_ENDPOINT_URL_DYNAMODB", "http://"}, {"AWS_ENDPOINT_URL_DYNAMODB", "http://:8000"}, {"AWS_ENDPOINT_URL_DYNAMODB", "//h:8000"},
+		{"AWS_ENDPOINT_URL_DYNAMODB", "http://h:99999"}, {"AWS_ENDPOINT_URL_DYNAMODB", "http://h:x"}, {"AWS_ENDPOINT_URL_DYNAMODB", "http://u:p@h"},
+		{"TENANT_CLAIM", " "}, {"TENANT_CLAIM", "a b"}, {"TENANT_CLAIM", "sub\n"}, {"TENANT_CLAIM", "a\x01"}, {"TENANT_CLAIM", "a\x7f"},
+		{"TENANT_CLAIM", "\u3000"}, {"TENANT_CLAIM", "a\u00a0"}, {"TENANT_CLAIM", "\u200b"}, {"TENANT_CLAIM", "a\xff"},
 		{"LLM_BASE_URL", "llm.example/v1"}, {"LLM_BASE_URL", "ftp://x"}, {"LLM_BASE_URL", "https://u:p@x/v1"},
 		{"LLM_API_KEY_SECRET_ARN", "sk-pasted-here"}, {"LLM_API_KEY", "a\nb"},
 		{"LLM_TEMPERATURE", "warm"}, {"LLM_TEMPERATURE", "2.1"}, {"LLM_TEMPERATURE", "-1"}, {"LLM_TEMPERATURE", "NaN"},
@@ -175,8 +183,58 @@ func TestLoad_refusals(t *testing.T) {
 			assert.Contains(t, p, row.variable)
 		})
 	}
-	_, err := Load[Start](start("TENANT_CLAIM", "a b"))
+	_, err := Load[Start](start("TENANT_CLAIM", "a\x01b"))
 	assert.Contains(t, problemsOf(t, err), "TENANT_CLAIM")
+}
+
+func TestLoad_tenantClaimNames(t *testing.T) {
+	for _, name := range []string{"sub", "accountId", "cognito:groups", "https://sunhwa.example/tenant", "회사"} {
+		c, err := Load[Local](map[string]string{"TENANT_CLAIM": name})
+		require.NoError(t, err, name)
+		assert.Equal(t, name, c.TenantClaim)
+	}
+}
+
+// What is wrong under every deadline, authentication or address is reported beside
+// a bad one; what a good one may heal is not.
+func TestLoad_oneBadVariableHidesNoOther(t *testing.T) {
+	for _, row := range []struct {
+		env  map[string]string
+		want []string
+	}{
+		{map[string]string{"JOB_DEADLINE": "20m", "LLM_TIMEOUT": "0s", "JOB_LEASE": "2h"}, []string{"JOB_DEADLINE", "JOB_LEASE", "LLM_TIMEOUT"}},
+		{map[string]string{"JOB_DEADLINE": "soon", "LLM_TIMEOUT": "14m", "JOB_LEASE": "-1s"}, []string{"JOB_DEADLINE", "JOB_LEASE", "LLM_TIMEOUT"}},
+		{map[string]string{"JOB_DEADLINE": "20m", "LLM_TIMEOUT": "13m", "JOB_LEASE": "1m"}, []string{"JOB_DEADLINE"}},
+		{map[string]string{"JOB_DEADLINE": "0s"}, []string{"JOB_DEADLINE"}},
+		{map[string]string{"REDIS_MODE": "cluster", "REDIS_TLS": "on", "REDIS_AUTH": "password", "JOB_LEASE": "x"},
+			[]string{"JOB_LEASE", "REDIS_AUTH", "REDIS_MODE", "REDIS_PASSWORD", "REDIS_TLS"}},
+		{map[string]string{"REDIS_ADDR": "r:1", "REDIS_AUTH": "aws", "REDIS_IAM_CACHE_NAME": "Big"}, []string{"REDIS_AUTH", "REDIS_IAM_CACHE_NAME"}},
+	} {
+		_, err := Load[Local](row.env)
+		assert.Equal(t, row.want, sortedKeys(anyMap(problemsOf(t, err))), "%v", row.env)
+	}
+	_, err := Load[Local](map[string]string{"REDIS_MODE": "standalone", "REDIS_TLS": "off", "REDIS_AUTH": "none"})
+	require.NoError(t, err, "what the embedded Redis is may be said")
+}
+
+func TestLocal_FunctionNames(t *testing.T) {
+	for value, want := range map[string]string{
+		"sunhwa-worker": "sunhwa-worker", "w:live": "w", "123456789012:function:w": "w",
+		"arn:aws:lambda:eu-west-1:123456789012:function:w:live": "w",
+	} {
+		c, err := Load[Local](map[string]string{"WORKER_FUNCTION_NAME": value})
+		require.NoError(t, err, value)
+		names := c.FunctionNames()
+		assert.Equal(t, want, names["worker"])
+		distinct := map[string]bool{}
+		for _, name := range names {
+			distinct[name] = true
+		}
+		assert.Len(t, distinct, 6)
+	}
+	// In the cloud the other functions have other names.
+	_, err := Load[Start](start("WORKER_FUNCTION_NAME", "sunhwa-start"))
+	require.NoError(t, err)
 }
 
 func TestLoad_iam(t *testing.T) {

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Log is what every function has.
@@ -39,6 +41,8 @@ func (c *Redis) check(p *problems) {
 	if c.RedisMode == Standalone && len(c.RedisAddrs) > 1 && !p.bad("REDIS_MODE") {
 		p.add("REDIS_ADDR", "has %d addresses but REDIS_MODE is standalone; give one, or set REDIS_MODE=cluster", len(c.RedisAddrs))
 	}
+	// A name with capitals is wrong under any REDIS_AUTH, whatever else is.
+	defer c.checkCacheName(p)
 	if p.bad("REDIS_AUTH") {
 		return
 	}
@@ -55,12 +59,15 @@ func (c *Redis) check(p *problems) {
 		if !bool(c.RedisTLS) && !p.bad("REDIS_TLS") {
 			p.add("REDIS_TLS", "is off, but REDIS_AUTH=iam needs TLS; set REDIS_TLS=on")
 		}
-		// The token is signed over the name as it stands, and ElastiCache keeps
-		// names in lower case:
-		// https://docs.aws.amazon.com/AmazonElastiCache/latest/dg/auth-iam.html
-		if c.RedisCacheName != strings.ToLower(c.RedisCacheName) {
-			p.add("REDIS_IAM_CACHE_NAME", "%s has capitals; write it in lower case", quoted(c.RedisCacheName))
-		}
+	}
+}
+
+// checkCacheName refuses capitals: the token is signed over the name as it
+// stands, and ElastiCache keeps names in lower case.
+// https://docs.aws.amazon.com/AmazonElastiCache/latest/dg/auth-iam.html
+func (c *Redis) checkCacheName(p *problems) {
+	if c.RedisCacheName != strings.ToLower(c.RedisCacheName) {
+		p.add("REDIS_IAM_CACHE_NAME", "%s has capitals; write it in lower case", quoted(c.RedisCacheName))
 	}
 }
 
@@ -99,6 +106,20 @@ func (c *Dispatch) check(p *problems) {
 	if !functionName.MatchString(c.WorkerFunctionName) {
 		p.add("WORKER_FUNCTION_NAME", "%s is no function name or ARN", quoted(c.WorkerFunctionName))
 	}
+	if c.WorkerName() == "" {
+		p.add("WORKER_FUNCTION_NAME", "%s names no function; write it as sunhwa-worker or sunhwa-worker:live", quoted(c.WorkerFunctionName))
+	}
+}
+
+// WorkerName is the worker's name alone, of a name, a name with an alias, or a
+// whole or partial ARN.
+func (c *Dispatch) WorkerName() string {
+	name := c.WorkerFunctionName
+	if i := strings.LastIndex(name, "function:"); i >= 0 {
+		name = name[i+len("function:"):]
+	}
+	name, _, _ = strings.Cut(name, ":")
+	return name
 }
 
 // Model is what start fixes in a job about the model.
@@ -136,15 +157,7 @@ type LLM struct {
 var keyARN = regexp.MustCompile(`^arn:aws[a-z-]*:(secretsmanager:[a-z0-9-]+:\d{12}:secret:|ssm:[a-z0-9-]+:\d{12}:parameter/)[^\s]+$`)
 
 func (c *LLM) check(p *problems) {
-	if c.LLMBaseURL != "" {
-		u, err := url.Parse(c.LLMBaseURL)
-		switch {
-		case err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "":
-			p.add("LLM_BASE_URL", "is not an http or https URL; write it as https://llm.example/v1")
-		case u.User != nil || u.RawQuery != "" || u.Fragment != "":
-			p.add("LLM_BASE_URL", "holds a user, a query or a fragment; give the URL alone, the key in LLM_API_KEY")
-		}
-	}
+	p.httpURL("LLM_BASE_URL", c.LLMBaseURL, "write it as https://llm.example/v1, the key in LLM_API_KEY")
 	if c.LLMAPIKeySecret != "" {
 		if !keyARN.MatchString(c.LLMAPIKeySecret) {
 			p.add("LLM_API_KEY_SECRET_ARN", "is not the ARN of a Secrets Manager secret or an SSM parameter")
@@ -250,8 +263,9 @@ type Tenant struct {
 }
 
 func (c *Tenant) check(p *problems) {
-	if strings.ContainsAny(c.TenantClaim, " \t\r\n") {
-		p.add("TENANT_CLAIM", "%s holds a blank; give one claim's name", quoted(c.TenantClaim))
+	invisible := func(r rune) bool { return r == ' ' || !unicode.IsPrint(r) }
+	if !utf8.ValidString(c.TenantClaim) || strings.ContainsFunc(c.TenantClaim, invisible) {
+		p.add("TENANT_CLAIM", "%s holds a blank, a control character or bytes that are no text; give one claim's name", quoted(c.TenantClaim))
 	}
 }
 
@@ -263,10 +277,11 @@ func (p *problems) atLeast(variable string, n, least int) {
 
 // inside fills in a duration that must stay below the deadline: usual, or short
 // where usual would not be below it. An explicit value is taken as it is or
-// refused.
+// refused. Under a bad deadline it is held against the longest there may be: what
+// is wrong under every deadline is reported beside it.
 func (p *problems) inside(variable string, d *time.Duration, usual, deadline, short time.Duration) {
 	switch {
-	case p.bad(variable) || p.bad("JOB_DEADLINE"):
+	case p.bad(variable):
 	case !p.set(variable):
 		*d = usual
 		if usual >= deadline {
@@ -274,9 +289,35 @@ func (p *problems) inside(variable string, d *time.Duration, usual, deadline, sh
 		}
 	case *d < time.Millisecond:
 		p.add(variable, "%s is too short; give at least 1ms", *d)
+	case p.bad("JOB_DEADLINE"):
+		if *d >= maxDeadline {
+			p.add(variable, "%s is not below any JOB_DEADLINE (at most %s); shorten it", *d, maxDeadline)
+		}
 	case *d >= deadline:
 		p.add(variable, "%s is not below JOB_DEADLINE (%s); shorten it", *d, deadline)
 	}
+}
+
+// httpURL refuses a value that is neither empty nor an absolute http or https URL
+// of a host, with at most a port and a path. It does not show the value: people
+// paste URLs that hold a password.
+func (p *problems) httpURL(variable, value, how string) {
+	if value == "" {
+		return
+	}
+	u, err := url.Parse(value)
+	switch {
+	case err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || !validPort(u.Port()):
+		p.add(variable, "is not an http or https URL; %s", how)
+	case u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		p.add(variable, "holds a user, a query or a fragment; %s", how)
+	}
+}
+
+// validPort reports whether a URL's port is absent or a number that TCP knows.
+func validPort(digits string) bool {
+	n, err := strconv.ParseUint(digits, 10, 16)
+	return digits == "" || err == nil && n > 0
 }
 
 // split takes host:port apart.

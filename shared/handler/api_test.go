@@ -252,7 +252,7 @@ type emptyStore struct{}
 func (emptyStore) Acquire(context.Context, job.Creation) error        { return nil }
 func (emptyStore) Read(context.Context, job.ID) (*job.Job, error)     { return nil, job.ErrNotFound }
 func (emptyStore) Newest(context.Context, job.Target) (job.ID, error) { return "", job.ErrNotFound }
-func (emptyStore) Applied(context.Context, job.ID) error              { return job.ErrNotFound }
+func (emptyStore) Applied(context.Context, job.ID, time.Time) error   { return job.ErrNotFound }
 func (emptyStore) Erase(context.Context, job.Target, job.ID) error    { return nil }
 func (emptyStore) Results(context.Context, job.ID) (*job.Job, []job.Rewritten, error) {
 	return nil, nil, job.ErrNotFound

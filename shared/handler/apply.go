@@ -17,16 +17,17 @@ import (
 type finished interface {
 	Read(ctx context.Context, id job.ID) (*job.Job, error)
 	Results(ctx context.Context, id job.ID) (*job.Job, []job.Rewritten, error)
-	Applied(ctx context.Context, id job.ID) error
+	// Applied notes since when the job is shown; the first note stands.
+	Applied(ctx context.Context, id job.ID, at time.Time) error
 }
 
 // publisher puts one job's whole result before readers, or nothing.
 type publisher interface {
 	// Head reads consistently; job.ErrNotFound when nothing was ever published.
 	Head(ctx context.Context, t job.Target) (*job.Head, error)
-	// Publish is nil also when this version is shown already; job.ErrSuperseded
-	// when a newer job is, job.ErrGone when an erase refuses it.
-	Publish(ctx context.Context, t job.Target, id job.ID, version string, rows []job.Rewritten) error
+	// Publish answers the head's AppliedAt, also when this job is shown already;
+	// job.ErrSuperseded when a newer job is, job.ErrGone when an erase refuses it.
+	Publish(ctx context.Context, t job.Target, id job.ID, version string, rows []job.Rewritten) (time.Time, error)
 }
 
 // ApplyOptions configure Apply.
@@ -69,22 +70,33 @@ func (a *Apply) apply(ctx context.Context, r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	if count, shown, err := a.shown(ctx, j); shown || err != nil {
-		return a.answer(ctx, j.ID, count, true, err)
+	head, err := a.shown(ctx, j)
+	if err != nil {
+		return reply{}, err
+	}
+	if head != nil {
+		return a.answer(ctx, head, true)
 	}
 	rows, err := a.results(ctx, j)
 	if errors.Is(err, job.ErrGone) {
 		// A newer success may have freed the texts and been published since the
 		// head was read; or another apply of this job may have got through.
-		if count, shown, err := a.shown(ctx, j); shown || err != nil {
-			return a.answer(ctx, j.ID, count, true, err)
+		head, err := a.shown(ctx, j)
+		if err != nil {
+			return reply{}, err
+		}
+		if head != nil {
+			return a.answer(ctx, head, true)
 		}
 	}
 	if err != nil {
 		return reply{}, err
 	}
-	err = a.table.Publish(ctx, j.Target, j.ID, j.Version(), rows)
-	return a.answer(ctx, j.ID, len(rows), false, err)
+	at, err := a.table.Publish(ctx, j.Target, j.ID, j.Version(), rows)
+	if err != nil {
+		return reply{}, err
+	}
+	return a.answer(ctx, &job.Head{JobID: j.ID, Count: len(rows), AppliedAt: at}, false)
 }
 
 // success reads the path's job and refuses one that has no result.
@@ -101,23 +113,23 @@ func (a *Apply) success(ctx context.Context, r *request) (*job.Job, error) {
 	return j, nil
 }
 
-// shown compares the head with the job: the count when this job is shown, an
-// error when it cannot be any more.
-func (a *Apply) shown(ctx context.Context, j *job.Job) (count int, shown bool, err error) {
+// shown compares the head with the job: the head when it shows this job, nil when
+// it may come to, an error when it cannot any more.
+func (a *Apply) shown(ctx context.Context, j *job.Job) (*job.Head, error) {
 	head, err := a.table.Head(ctx, j.Target)
 	switch {
 	case errors.Is(err, job.ErrNotFound):
-		return 0, false, nil
+		return nil, nil
 	case err != nil:
-		return 0, false, err
+		return nil, err
 	case head.JobID < j.ID: // an older one, or an erase of older ones
-		return 0, false, nil
+		return nil, nil
 	case head.Tombstone():
-		return 0, false, fmt.Errorf("apply: the target was erased: %w", job.ErrGone)
+		return nil, fmt.Errorf("apply: the target was erased: %w", job.ErrGone)
 	case head.JobID > j.ID:
-		return 0, false, job.ErrSuperseded
+		return nil, job.ErrSuperseded
 	}
-	return head.Count, true, nil
+	return head, nil
 }
 
 func (a *Apply) results(ctx context.Context, j *job.Job) ([]job.Rewritten, error) {
@@ -127,22 +139,20 @@ func (a *Apply) results(ctx context.Context, j *job.Job) ([]job.Rewritten, error
 	return rows, err
 }
 
-// answer notes in Redis that the job is published and says so. When Redis does
+// answer notes in Redis since when the head shows the job, so that job and
+// comments tell the same time, and says that it is published. When Redis does
 // not answer, the texts are published and the note is missing: the caller gets
 // 503, whose outcome is unknown by contract, and a repeat writes the note. Any
 // other refusal of the note (the job has expired meanwhile) changes nothing.
-func (a *Apply) answer(ctx context.Context, id job.ID, count int, already bool, err error) (reply, error) {
-	if err != nil {
-		return reply{}, err
-	}
+func (a *Apply) answer(ctx context.Context, head *job.Head, already bool) (reply, error) {
 	redis, cancel := context.WithTimeout(ctx, a.redis)
 	defer cancel()
-	if err := a.store.Applied(redis, id); err != nil {
+	if err := a.store.Applied(redis, head.JobID, head.AppliedAt); err != nil {
 		if problemOf(err).Code == codeUnavailable {
 			return reply{}, err
 		}
 		a.log.LogAttrs(ctx, slog.LevelWarn, "published, and the job would not take note of it",
-			slog.String("jobId", string(id)), slog.String("error", err.Error()))
+			slog.String("jobId", string(head.JobID)), slog.String("error", err.Error()))
 	}
-	return reply{status: http.StatusOK, body: appliedView{JobID: id, Applied: count, AlreadyApplied: already}}, nil
+	return reply{status: http.StatusOK, body: appliedView{JobID: head.JobID, Applied: head.Count, AlreadyApplied: already}}, nil
 }

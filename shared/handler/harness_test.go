@@ -28,6 +28,9 @@ const marker = "MARKER-돼지-7f3a"
 
 var testNow = time.Date(2030, 1, 2, 3, 4, 5, 678_000_000, time.UTC)
 
+// shownAt is the time memoryTable gives each publish: not that of the job store.
+var shownAt = testNow.Add(111 * time.Millisecond)
+
 // gatewayEvent is a payload of format 2.0 as an HTTP API sends it; tests fill in
 // what varies. Its shape is from
 // https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html
@@ -239,7 +242,7 @@ func (d *fakeDispatcher) Dispatch(_ context.Context, r job.Ref) error {
 }
 
 // memoryTable keeps what is published as the contract says, without its rows'
-// staging. err, when set, is what every call answers.
+// staging, by a clock of its own: shownAt. err, when set, is what every call answers.
 type memoryTable struct {
 	mu     sync.Mutex
 	heads  map[job.Target]job.Head
@@ -272,26 +275,26 @@ func (m *memoryTable) Head(_ context.Context, t job.Target) (*job.Head, error) {
 	return &h, err
 }
 
-func (m *memoryTable) Publish(_ context.Context, t job.Target, id job.ID, version string, rows []job.Rewritten) error {
+func (m *memoryTable) Publish(_ context.Context, t job.Target, id job.ID, version string, rows []job.Rewritten) (time.Time, error) {
 	err := m.enter("publish")
 	defer m.mu.Unlock()
 	h, ok := m.heads[t]
 	switch {
 	case err != nil:
-		return err
+		return time.Time{}, err
 	case ok && h.Version == version:
-		return nil
+		return h.AppliedAt, nil
 	case ok && h.JobID >= id && h.Tombstone():
-		return job.ErrGone
+		return time.Time{}, job.ErrGone
 	case ok && h.JobID >= id:
-		return job.ErrSuperseded
+		return time.Time{}, job.ErrSuperseded
 	}
-	m.heads[t] = job.Head{JobID: id, Version: version, Previous: h.Version, Count: len(rows), AppliedAt: testNow}
+	m.heads[t] = job.Head{JobID: id, Version: version, Previous: h.Version, Count: len(rows), AppliedAt: shownAt}
 	m.rows[t] = nil
 	for _, r := range rows {
 		m.rows[t] = append(m.rows[t], job.PublishedComment{ID: r.ID, Text: r.After, Original: r.Before})
 	}
-	return nil
+	return shownAt, nil
 }
 
 func (m *memoryTable) Read(_ context.Context, t job.Target, cursor string, limit int) (*job.PublishedPage, error) {

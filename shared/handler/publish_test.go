@@ -53,7 +53,7 @@ func TestApply_successAgainAndGone(t *testing.T) {
 	id := w.finished("t")
 	w.requireApplied(id, false)
 	w.requireApplied(id, true)
-	assert.Equal(t, "2030-01-02T03:04:05.678Z", member(t, w.call(readRoute, withJob(id)).Body, "appliedAt"))
+	assert.Equal(t, "2030-01-02T03:04:05.789Z", member(t, w.call(readRoute, withJob(id)).Body, "appliedAt"))
 	w.redis.FastForward(time.Hour + time.Second)
 	requireProblem(t, w.call(resultsRoute, withJob(id)), 410, codeGone)
 	w.requireApplied(id, true) // also when the texts are gone
@@ -135,12 +135,45 @@ func TestApply_noteFails(t *testing.T) {
 	assert.Equal(t, 200, handleOf(t, h, eventOf(t, applyRoute, withJob(id))).StatusCode)
 }
 
+// TestApply_oneTime: the job and the comments tell the same appliedAt, the head's,
+// whichever call of apply wrote the note.
+func TestApply_oneTime(t *testing.T) {
+	w := newWorld(t, "")
+	requireOneTime := func(id job.ID) {
+		t.Helper()
+		shown := member(t, w.call(commentsRoute, withPath("targetId", "t")).Body, "appliedAt")
+		assert.Equal(t, timeOf(w.table.heads[plainTarget].AppliedAt), new(shown.(string)))
+		assert.Equal(t, shown, member(t, w.call(readRoute, withJob(id)).Body, "appliedAt"))
+	}
+	first := w.finished("t")
+	w.requireApplied(first, false)
+	requireOneTime(first)
+
+	second := w.finished("t")
+	h := NewApply(&failingNote{finished: w.store, err: job.ErrUnavailable}, w.table, ApplyOptions{})
+	requireProblem(t, handleOf(t, h, eventOf(t, applyRoute, withJob(second))), 503, codeUnavailable)
+	w.requireApplied(second, true) // by the head that apply reads
+	requireOneTime(second)
+
+	third := w.finished("t")
+	store := &beforeResults{finished: w.store, do: func() { // another apply of it gets through meanwhile
+		_, rows, err := w.store.Results(context.Background(), third)
+		require.NoError(t, err)
+		j, err := w.store.Read(context.Background(), third)
+		require.NoError(t, err)
+		_, err = w.table.Publish(context.Background(), j.Target, third, j.Version(), rows)
+		require.NoError(t, err)
+	}}
+	assert.Equal(t, 200, handleOf(t, NewApply(store, w.table, ApplyOptions{}), eventOf(t, applyRoute, withJob(third))).StatusCode)
+	requireOneTime(third)
+}
+
 type failingNote struct {
 	finished
 	err error
 }
 
-func (f *failingNote) Applied(context.Context, job.ID) error { return f.err }
+func (f *failingNote) Applied(context.Context, job.ID, time.Time) error { return f.err }
 
 func TestApply_silentStores(t *testing.T) {
 	w := newWorld(t, "")
@@ -157,8 +190,8 @@ func TestApply_silentStores(t *testing.T) {
 
 type silentTable struct{ silentStore }
 
-func (silentTable) Publish(ctx context.Context, _ job.Target, _ job.ID, _ string, _ []job.Rewritten) error {
-	return wait(ctx)
+func (silentTable) Publish(ctx context.Context, _ job.Target, _ job.ID, _ string, _ []job.Rewritten) (time.Time, error) {
+	return time.Time{}, wait(ctx)
 }
 
 func TestComments_read(t *testing.T) {
@@ -169,7 +202,7 @@ func TestComments_read(t *testing.T) {
 	w.requireApplied(id, false)
 	response := w.call(commentsRoute, withPath("targetId", "t"))
 	require.Equal(t, 200, response.StatusCode)
-	assert.Equal(t, fmt.Sprintf(`{"targetId":"t","jobId":"%s","appliedAt":"2030-01-02T03:04:05.678Z","comments":[`+
+	assert.Equal(t, fmt.Sprintf(`{"targetId":"t","jobId":"%s","appliedAt":"2030-01-02T03:04:05.789Z","comments":[`+
 		`{"id":"a","text":"polite <a>","original":"one %s"},{"id":"b","text":"polite <b>","original":"two %s"}],"nextCursor":null}`, id, marker, marker), response.Body)
 	p := requireProblem(t, w.call(commentsRoute, withPath("targetId", "t"), withCursor("bad")), 400, codeInvalid)
 	assert.Equal(t, []string{"#/cursor"}, pointers(p))

@@ -281,7 +281,7 @@ func (silentStore) Results(ctx context.Context, _ job.ID) (*job.Job, []job.Rewri
 func (silentStore) Fail(ctx context.Context, _ job.Ref, _ job.Guard, _ string, _ job.Failure, _ job.Extra) error {
 	return wait(ctx)
 }
-func (silentStore) Applied(ctx context.Context, _ job.ID) error               { return wait(ctx) }
+func (silentStore) Applied(ctx context.Context, _ job.ID, _ time.Time) error  { return wait(ctx) }
 func (silentStore) Erase(ctx context.Context, _ job.Target, _ job.ID) error   { return wait(ctx) }
 func (silentStore) Head(ctx context.Context, _ job.Target) (*job.Head, error) { return nil, wait(ctx) }
 func (silentStore) Entomb(ctx context.Context, _ job.Target, _ job.ID) error  { return wait(ctx) }

@@ -84,26 +84,19 @@ func (s *Status) latest(ctx context.Context, r *request) (reply, error) {
 	return jobReply(j), nil
 }
 
-// results answers a page of a SUCCESS job's texts. A job in another state is
-// read once more, which applies its deadline, so that an overdue one is told as
-// FAILED and not as RUNNING.
+// results answers a page of a SUCCESS job's texts. The store applies the deadline
+// first, so an overdue job is told as FAILED and not as RUNNING.
 func (s *Status) results(ctx context.Context, r *request) (reply, error) {
 	id, err := r.job()
 	if err != nil {
 		return reply{}, err
 	}
 	j, rows, err := s.store.Results(ctx, id)
-	if state := (*job.StateError)(nil); errors.As(err, &state) {
-		if j, err = readOwn(ctx, s.store, id, r.tenant); err != nil {
-			return reply{}, err
-		}
-		if j.Status != job.Success {
-			return reply{}, refusalOf(j.Status)
-		}
-		j, rows, err = s.store.Results(ctx, id) // it has finished in between
-	}
-	if j != nil && j.Target.Tenant != r.tenant { // GONE says that a job exists: also not to strangers
+	if j != nil && j.Target.Tenant != r.tenant { // a refusal says that a job exists: also not to strangers
 		return reply{}, job.ErrNotFound
+	}
+	if state := (*job.StateError)(nil); errors.As(err, &state) {
+		return reply{}, refusalOf(state.Status)
 	}
 	if err != nil {
 		return reply{}, err

@@ -38,7 +38,7 @@ func TestStatus_read_shapes(t *testing.T) {
 	assert.Equal(t, want, w.call(readRoute, withPath("jobId", strings.ToLower(string(running)))).Body, "either case")
 
 	w.finish(running)
-	require.NoError(t, w.store.Applied(context.Background(), running))
+	require.NoError(t, w.store.Applied(context.Background(), running, testNow))
 	response = w.call(readRoute, withJob(running))
 	assert.Equal(t, fmt.Sprintf(`{"jobId":"%s","targetId":"t","status":"SUCCESS","progress":{"total":2,"done":2},`+
 		`"createdAt":"2030-01-02T03:04:05.678Z","deadlineAt":"2030-01-02T03:14:05.678Z","finishedAt":"2030-01-02T03:04:05.678Z","error":null,`+
@@ -154,30 +154,6 @@ func TestStatus_results(t *testing.T) {
 	newer := w.started("t")
 	w.finish(newer)
 	requireProblem(t, w.call(resultsRoute, withJob(id)), 410, codeGone)
-}
-
-// TestStatus_results_finishedInBetween: a job that finishes between the two
-// reads is answered with its texts.
-func TestStatus_results_finishedInBetween(t *testing.T) {
-	w := newWorld(t, "")
-	id := w.started("t")
-	w.finish(id)
-	h := NewStatus(&firstResults{jobs: w.store, err: &job.StateError{Status: job.Running}}, StatusOptions{})
-	assert.Equal(t, 200, handleOf(t, h, eventOf(t, resultsRoute, withJob(id))).StatusCode)
-}
-
-// firstResults answers the first Results with err.
-type firstResults struct {
-	jobs
-	err error
-}
-
-func (f *firstResults) Results(ctx context.Context, id job.ID) (*job.Job, []job.Rewritten, error) {
-	if err := f.err; err != nil {
-		f.err = nil
-		return nil, nil, err
-	}
-	return f.jobs.Results(ctx, id)
 }
 
 func TestStatus_cancel(t *testing.T) {

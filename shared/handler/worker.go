@@ -51,7 +51,8 @@ type WorkerOptions struct {
 	// 10 s, and never more than a quarter of the time the function was given.
 	Margin time.Duration
 	// After and Now are the clock of the waits (backoff, lease) and of the
-	// reported duration; nil = package time. The deadline is the context's.
+	// reported duration; nil = package time. Now is called side by side, and its
+	// times should have a monotonic reading. The deadline is the context's.
 	After  func(time.Duration) <-chan time.Time
 	Now    func() time.Time
 	Logger *slog.Logger

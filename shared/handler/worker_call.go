@@ -22,7 +22,7 @@ func workerAnswers(t workerTask, text string, usage job.Usage) []job.Result {
 }
 
 // caller makes one model call after another until none is left or calls ends. It
-// starts none while the gate is shut.
+// starts none while the gate is shut: the store unavailable, or the lease in doubt.
 func (r *workerRun) caller() {
 	defer r.inbox.leave()
 	for r.gate.pass(r.calls) {

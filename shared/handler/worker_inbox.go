@@ -1,7 +1,6 @@
 package handler
 
 import (
-	"context"
 	"sync"
 
 	"sunhwa/shared/job"
@@ -48,46 +47,4 @@ func (b *workerInbox) take() (rs []job.Result, u job.Usage, idle bool) {
 	rs, u = b.came, b.usage
 	b.came, b.usage = nil, job.Usage{}
 	return rs, u, b.active == 0
-}
-
-// workerGate holds callers back while the store is unavailable. It begins open.
-type workerGate struct {
-	mu   sync.Mutex
-	open chan struct{} // closed while the gate is open
-	shut bool
-}
-
-func newWorkerGate() *workerGate {
-	g := &workerGate{open: make(chan struct{})}
-	close(g.open)
-	return g
-}
-
-// set opens or shuts the gate; it reports whether that changed anything.
-func (g *workerGate) set(shut bool) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.shut == shut {
-		return false
-	}
-	g.shut = shut
-	if shut {
-		g.open = make(chan struct{})
-	} else {
-		close(g.open)
-	}
-	return true
-}
-
-// pass waits until the gate is open. It reports false when ctx ended first.
-func (g *workerGate) pass(ctx context.Context) bool {
-	g.mu.Lock()
-	open := g.open
-	g.mu.Unlock()
-	select {
-	case <-open:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
-	}
 }

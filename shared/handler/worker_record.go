@@ -51,13 +51,26 @@ func (r *workerRun) record(ctx context.Context) {
 		}
 		select {
 		case <-r.inbox.notify:
-		case <-renew:
-			if !r.rec.closed {
-				r.refused(ctx, r.write(func(ctx context.Context) error { return r.w.store.Renew(ctx, r.att) }))
+		case <-r.gate.ask:
+			if r.gate.lapsed() { // no record has extended it meanwhile
+				r.log.WarnContext(ctx, "worker: the lease may have passed, starting no call until it is renewed")
 			}
+			r.renew(ctx)
+			renew = r.w.o.After(r.att.Lease / 3)
+		case <-renew:
+			r.renew(ctx)
 			renew = r.w.o.After(r.att.Lease / 3)
 		}
 	}
+}
+
+// renew extends the lease, and stops the run when the answer says so. Once closed
+// the run has stopped already.
+func (r *workerRun) renew(ctx context.Context) {
+	if r.rec.closed {
+		return
+	}
+	r.refused(ctx, r.write(r.gate.leased(func(ctx context.Context) error { return r.w.store.Renew(ctx, r.att) })))
 }
 
 // waiting says whether there is something to record. Bare usage of a job that is
@@ -96,11 +109,11 @@ func (r *workerRun) flush(ctx context.Context) {
 // send makes one record, repeated as it is until it is answered or the time for
 // it is over.
 func (r *workerRun) send(s *workerSent) (progress job.Progress, err error) {
-	err = r.write(func(ctx context.Context) (err error) {
+	err = r.write(r.gate.leased(func(ctx context.Context) (err error) {
 		progress, err = r.w.store.Record(ctx, r.att, s.results, s.extra)
 		s.unsure = s.unsure || workerUnavailable(err)
 		return err
-	})
+	}))
 	return progress, err
 }
 
@@ -145,14 +158,15 @@ func (r *workerRun) lastExtra() job.Extra {
 
 // write makes one write of a RUNNING job, repeated while the store is
 // unavailable, until the deadline. Meanwhile no new call starts; those under way
-// go on and their answers wait in the inbox.
+// go on and their answers wait in the inbox. A refusal does not let calls start
+// again: the run is about to stop.
 func (r *workerRun) write(do func(context.Context) error) error {
 	err := r.w.repeat(r.last, r.work, func() {
 		if r.gate.set(true) {
 			r.log.Warn("worker: store unavailable, holding answers and starting no call")
 		}
 	}, do)
-	if !workerUnavailable(err) && r.gate.set(false) {
+	if err == nil && r.gate.set(false) {
 		r.log.Info("worker: store available again")
 	}
 	return err

@@ -72,7 +72,7 @@ func newWorkerRun(w *Worker, att job.Attempt) *workerRun {
 		log:    w.o.Logger.With("jobId", string(att.ID), "tenant", att.Target.Tenant),
 		report: WorkerReport{Ref: att.Ref, Outcome: WorkerIdle},
 		inbox:  newWorkerInbox(),
-		gate:   newWorkerGate(),
+		gate:   newWorkerGate(w.o.Now, att.Lease),
 		cancel: func() {}, haltCalls: func() {},
 	}
 }
@@ -110,10 +110,10 @@ func (r *workerRun) begin(ctx context.Context) (bool, error) {
 	}
 	defer cancelWait()
 	var begun *job.Begun
-	err := r.w.repeat(ctx, until, func() {}, func(ctx context.Context) (err error) {
+	err := r.w.repeat(ctx, until, func() {}, r.gate.leased(func(ctx context.Context) (err error) {
 		begun, err = r.w.store.Begin(ctx, r.att)
 		return err
-	})
+	}))
 	var state *job.StateError
 	switch {
 	case err == nil:

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -109,10 +110,12 @@ func (s *Store) Results(ctx context.Context, id job.ID) (*job.Job, []job.Rewritt
 	return j, all, nil
 }
 
-// Applied notes that the job is published, once; its texts live one hour more at
-// most. *job.StateError when the job is not SUCCESS, job.ErrNotFound.
-func (s *Store) Applied(ctx context.Context, id job.ID) error {
-	_, err := s.run(ctx, "applied", []string{jobKey(id), inKey(id), outKey(id)}, s.now(), ms(textsAfterApply))
+// Applied notes that the job is published and since when, at being the head's
+// AppliedAt, kept in milliseconds. The first note stands. The texts live one hour
+// more at most, from the note. *job.StateError when the job is not SUCCESS,
+// job.ErrNotFound.
+func (s *Store) Applied(ctx context.Context, id job.ID, at time.Time) error {
+	_, err := s.run(ctx, "applied", []string{jobKey(id), inKey(id), outKey(id)}, millis(at), ms(textsAfterApply))
 	return err
 }
 

@@ -158,7 +158,7 @@ func TestStore_lostReply(t *testing.T) {
 			func() error { return w.Renew(ctx, a) },
 			func() error { return w.Finish(ctx, a, "", job.Extra{}) },
 			func() error { _, _, err := w.Results(ctx, c.ID); return err },
-			func() error { return w.Applied(ctx, c.ID) },
+			func() error { return w.Applied(ctx, c.ID, shownAt) },
 			func() error { _, err := w.Inspect(ctx, c.Ref, lease); return err },
 			func() error { return w.Erase(ctx, w.target, c.ID) },
 		} {

@@ -68,7 +68,7 @@ func TestStore_neverCrossSlot(t *testing.T) {
 		require.NoError(t, err)
 		_, _, err = w.Results(ctx, c.ID)
 		require.NoError(t, err)
-		require.NoError(t, w.Applied(ctx, c.ID))
+		require.NoError(t, w.Applied(ctx, c.ID, shownAt))
 		w.read(c.ID)
 		require.NoError(t, w.Erase(ctx, w.target, last))
 		for name, s := range w.scripts {

@@ -76,7 +76,7 @@ func TestStore_full_everyCall(t *testing.T) {
 		{"results", func(w *world) job.Creation { return w.succeeded(2) },
 			func(w *world, c job.Creation) error { _, _, err := w.Results(ctx, c.ID); return err }, true, "SUCCESS"},
 		{"applied", func(w *world) job.Creation { return w.succeeded(2) },
-			func(w *world, c job.Creation) error { return w.Applied(ctx, c.ID) }, true, "SUCCESS"},
+			func(w *world, c job.Creation) error { return w.Applied(ctx, c.ID, shownAt) }, true, "SUCCESS"},
 		{"erase", complete, func(w *world, c job.Creation) error { return w.Erase(ctx, w.target, c.ID) }, true, "FAILED CANCELED"},
 		{"inspect overdue", overdue, inspect, true, "FAILED DEADLINE_EXCEEDED"},
 		{"inspect for a new dispatch", func(w *world) job.Creation {

@@ -31,6 +31,9 @@ func (quiet) Printf(context.Context, string, ...any) {}
 
 var ctx = context.Background()
 
+// shownAt is a head's time, for tests that do not look at it.
+var shownAt = time.Date(2030, 1, 2, 3, 4, 5, 678_000_000, time.UTC)
+
 // minted makes every id of this process later than the one before.
 var minted atomic.Int64
 

@@ -38,7 +38,7 @@ func methodsOf(w *world, c job.Creation) map[string]func(context.Context) error 
 		"Read":    func(ctx context.Context) error { _, err := w.Read(ctx, c.ID); return err },
 		"Newest":  func(ctx context.Context) error { _, err := w.Newest(ctx, w.target); return err },
 		"Results": func(ctx context.Context) error { _, _, err := w.Results(ctx, c.ID); return err },
-		"Applied": func(ctx context.Context) error { return w.Applied(ctx, c.ID) },
+		"Applied": func(ctx context.Context) error { return w.Applied(ctx, c.ID, shownAt) },
 		"Erase":   func(ctx context.Context) error { return w.Erase(ctx, w.target, c.ID) },
 		"Inspect": func(ctx context.Context) error { _, err := w.Inspect(ctx, c.Ref, lease); return err },
 		"Watched": func(ctx context.Context) error {

@@ -66,7 +66,7 @@ func TestStore_repeatsAnswerAlike(t *testing.T) {
 		twice(t, w, func() (*job.Job, error) { return w.Read(ctx, c.ID) })
 		twice(t, w, func() ([]job.Rewritten, error) { _, rs, err := w.Results(ctx, c.ID); return rs, err })
 		twice(t, w, func() (struct{}, error) { return none(w.Acquire(ctx, c)) }) // though it has ended
-		twice(t, w, func() (struct{}, error) { return none(w.Applied(ctx, c.ID)) })
+		twice(t, w, func() (struct{}, error) { return none(w.Applied(ctx, c.ID, shownAt)) })
 		twice(t, w, func() (struct{}, error) { return none(w.Finish(ctx, a, first.Kept, y)) })
 		twice(t, w, func() (struct{}, error) { return none(w.Erase(ctx, w.target, c.ID)) })
 		twice(t, w, func() (job.Verdict, error) { return w.Inspect(ctx, c.Ref, lease) })

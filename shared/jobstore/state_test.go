@@ -119,7 +119,7 @@ func steps() []step {
 			map[string]string{"overdue": late}, map[string]error{"missing": job.ErrNotFound}, nil},
 		{"results", func(w *world, c job.Creation) error { _, _, err := w.Results(ctx, c.ID); return err },
 			map[string]string{"overdue": late}, map[string]error{"missing": job.ErrNotFound}, nil},
-		{"applied", func(w *world, c job.Creation) error { return w.Applied(ctx, c.ID) },
+		{"applied", func(w *world, c job.Creation) error { return w.Applied(ctx, c.ID, shownAt) },
 			nil, map[string]error{"missing": job.ErrNotFound}, []string{"SUCCESS"}},
 		{"inspect", func(w *world, c job.Creation) error { _, err := w.Inspect(ctx, c.Ref, lease); return err },
 			map[string]string{"overdue": late, "unclaimed": string(job.CodeClaimLost)}, nil, nil},

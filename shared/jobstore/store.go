@@ -88,7 +88,10 @@ func (s *Store) EvictionPolicy(ctx context.Context) (string, error) {
 	return m["maxmemory-policy"], nil
 }
 
-func (s *Store) now() string { return strconv.FormatInt(s.o.Now().UnixMilli(), 10) }
+func (s *Store) now() string { return millis(s.o.Now()) }
+
+// millis is a time as the hashes keep it: epoch milliseconds.
+func millis(t time.Time) string { return strconv.FormatInt(t.UnixMilli(), 10) }
 
 // run runs one script and turns a refusal into its sentinel. While a slot
 // migrates it asks again with backoff, for as long as ctx and askTimeout allow.

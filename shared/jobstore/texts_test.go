@@ -60,19 +60,20 @@ func TestStore_Finish_namingItselfKept(t *testing.T) {
 	})
 }
 
-// applied is set once, and the texts live an hour more at most.
+// applied is set once, to the time given, and the texts live an hour more at most.
 func TestStore_Applied_shortensTheTexts(t *testing.T) {
 	at := time.Date(2030, 1, 2, 0, 0, 0, 0, time.UTC)
-	onEach(t, Options{Now: func() time.Time { return at }}, func(t *testing.T, w *world) {
+	onEach(t, Options{Now: func() time.Time { return at.Add(-time.Hour) }}, func(t *testing.T, w *world) {
 		c := w.succeeded(1)
-		require.NoError(t, w.Applied(ctx, c.ID))
+		require.NoError(t, w.Applied(ctx, c.ID, at))
+		assert.Equal(t, at, w.read(c.ID).AppliedAt, "the head's time, not this store's")
 		for _, key := range []string{inKey(c.ID), outKey(c.ID)} {
 			assert.InDelta(t, time.Hour, w.ttl(key), float64(5*time.Second))
 		}
 		assert.Greater(t, w.ttl(jobKey(c.ID)), 23*time.Hour, "the job itself stays")
 		w.advance(30 * time.Minute)
 		later := w.other(Options{Now: func() time.Time { return at.Add(time.Minute) }})
-		require.NoError(t, later.Applied(ctx, c.ID))
+		require.NoError(t, later.Applied(ctx, c.ID, at.Add(time.Second)))
 		assert.Equal(t, at, w.read(c.ID).AppliedAt)
 		assert.LessOrEqual(t, w.ttl(inKey(c.ID)), 30*time.Minute)
 		w.advance(30 * time.Minute)
@@ -85,7 +86,7 @@ func TestStore_Applied_neverLengthens(t *testing.T) {
 	onEach(t, Options{}, func(t *testing.T, w *world) {
 		c := w.succeeded(1)
 		w.advance(retention - time.Minute)
-		require.NoError(t, w.Applied(ctx, c.ID))
+		require.NoError(t, w.Applied(ctx, c.ID, shownAt))
 		assert.LessOrEqual(t, w.ttl(inKey(c.ID)), time.Minute)
 		assert.LessOrEqual(t, w.ttl(outKey(c.ID)), time.Minute)
 	})

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
@@ -27,12 +26,17 @@ type demo struct {
 	comments []job.Comment
 	source   string
 	target   string
-	output   string
+	output   *output // nil is none
+	tenant   string  // X-Sunhwa-Tenant; empty sends none
 }
 
 // play goes through the steps; the first that is not as promised ends it.
 func (d *demo) play(ctx context.Context) error {
 	d.api = client.New(d.stack.URL())
+	d.api.Tenant = d.tenant
+	// Two starts at once may leave a connection that never carried a request: the
+	// front's end would wait 5 s for one, which is all that it has.
+	defer d.api.HTTP.CloseIdleConnections()
 	d.introduce()
 	id, err := d.start(ctx)
 	if err != nil {
@@ -62,7 +66,7 @@ func (d *demo) play(ctx context.Context) error {
 
 // start sends the same start twice at once and returns the one jobId.
 func (d *demo) start(ctx context.Context) (job.ID, error) {
-	d.step("Two starts at once for the target %q, with %d comments each", d.target, len(d.comments))
+	d.step("Two starts at once for the target %q, with %s each", d.target, count(len(d.comments), "comment"))
 	type outcome struct {
 		started client.Started
 		answer  *client.Answer
@@ -113,8 +117,8 @@ func (d *demo) watch(ctx context.Context, id job.ID) (client.Job, error) {
 			if j.Status != job.Success {
 				return j, failure(j)
 			}
-			d.fact("%d of %d comments rewritten; %d calls to the LLM, %d tokens, %d answers reused",
-				j.Progress.Done, j.Progress.Total, j.Usage.Calls, j.Usage.TotalTokens, j.Usage.MemoHits)
+			d.fact("%d of %s rewritten; %s to the LLM, %s, %s reused", j.Progress.Done, count(j.Progress.Total, "comment"),
+				count(int(j.Usage.Calls), "call"), count(int(j.Usage.TotalTokens), "token"), count(int(j.Usage.MemoHits), "answer"))
 			return j, nil
 		}
 		select {
@@ -162,7 +166,7 @@ func (d *demo) apply(ctx context.Context, id job.ID) error {
 	}
 	d.exchange(a)
 	if out.Applied != len(d.comments) || out.AlreadyApplied {
-		return fmt.Errorf("apply published %d of %d comments (alreadyApplied=%t)", out.Applied, len(d.comments), out.AlreadyApplied)
+		return fmt.Errorf("apply published %d of %s (alreadyApplied=%t)", out.Applied, count(len(d.comments), "comment"), out.AlreadyApplied)
 	}
 	return nil
 }
@@ -181,13 +185,13 @@ func (d *demo) readBack(ctx context.Context, id job.ID, results []job.Rewritten)
 	if p.JobID != id || !same {
 		return p, errors.New("what is published is not what the job made")
 	}
-	d.fact("all %d comments are published, each the same as in the preview", len(p.Comments))
+	d.fact("%s published, the same as in the preview", count(len(p.Comments), "comment"))
 	return p, nil
 }
 
 // write puts the published version into the file asked for.
 func (d *demo) write(p client.Published) error {
-	if d.output == "" {
+	if d.output == nil {
 		return nil
 	}
 	b, err := json.MarshalIndent(struct {
@@ -199,10 +203,10 @@ func (d *demo) write(p client.Published) error {
 	if err != nil {
 		return fmt.Errorf("encode the published version: %w", err)
 	}
-	if err := os.WriteFile(d.output, append(b, '\n'), 0o600); err != nil {
+	if err := d.output.write(append(b, '\n')); err != nil {
 		return fmt.Errorf("write the published version: %w", err)
 	}
-	d.fact("written to %s", d.output)
+	d.fact("written to %s", d.output.f.Name())
 	return nil
 }
 

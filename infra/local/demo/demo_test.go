@@ -64,6 +64,18 @@ func TestDemo_wholeFlow(t *testing.T) {
 	}
 }
 
+func TestDemo_warns(t *testing.T) {
+	var screen bytes.Buffer
+	env := map[string]string{"LLM_MODEL": "gpt-x", "TENANT_CLAIM": "sub", "LOCAL_TENANT_HEADER": "on"}
+	require.NoError(t, run(t.Context(), options{input: examples, environ: env}, &screen, io.Discard), "it brings an identity")
+	assert.Contains(t, screen.String(), "WARNING   the stand-in for the LLM ignores LLM_MODEL")
+
+	screen.Reset()
+	delete(env, "LOCAL_TENANT_HEADER")
+	require.ErrorContains(t, run(t.Context(), options{input: examples, environ: env}, &screen, io.Discard), "401")
+	assert.Contains(t, screen.String(), "WARNING   TENANT_CLAIM is set")
+}
+
 // The examples are what the README promises of them.
 func TestExamples(t *testing.T) {
 	in, err := input.Read(examples)

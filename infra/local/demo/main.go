@@ -21,7 +21,12 @@ func main() {
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	unwatch := context.AfterFunc(ctx, func() {
+		stop() // from then on a signal has its usual effect
+		fmt.Fprintln(os.Stderr, "ending; press Ctrl-C again to end at once")
+	})
 	err := run(ctx, o, os.Stdout, os.Stderr)
+	unwatch()
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "demo failed:", err)

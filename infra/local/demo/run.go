@@ -38,6 +38,11 @@ func run(ctx context.Context, o options, out, logs io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
+	file, err := openOutput(o.output, o.input)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.close()) }()
 	cfg.HTTPAddr = "127.0.0.1:0"
 
 	level := slog.LevelError // what matters below it, the demo says itself
@@ -64,13 +69,24 @@ func run(ctx context.Context, o options, out, logs io.Writer) (err error) {
 		comments: comments,
 		source:   o.input,
 		target:   "demo-" + strings.ToLower(rand.Text()[:8]),
-		output:   o.output,
+		output:   file,
+	}
+	if cfg.TenantHeader {
+		d.tenant = "demo"
 	}
 	err = d.play(ctx)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return errors.New("interrupted")
 	}
 	return d.named(err)
+}
+
+// count is a number of things, in the singular where it is one.
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // commentAt returns the id of the comment an API error points at.

@@ -3,7 +3,7 @@ package main
 // introduce says what runs here, and plainly which parts are not the real thing.
 func (d *demo) introduce() {
 	d.line("Sunhwa rewrites a target's comments politely, as one job. This is the whole flow, once.")
-	d.line("%d comments from %s. The API is at %s.", len(d.comments), d.source, d.stack.URL())
+	d.line("%s from %s. The API is at %s.", count(len(d.comments), "comment"), d.source, d.stack.URL())
 	d.line("")
 	standIns := false
 	for _, p := range d.stack.Parts() {
@@ -16,6 +16,20 @@ func (d *demo) introduce() {
 	if standIns {
 		d.line("   Stand-ins speak the real protocols, but they are not the real servers; the one for")
 		d.line("   the LLM is a table of rules and no model. The functions' code is the cloud's.")
+	}
+	d.warn()
+}
+
+// warn shows what of the configuration has another effect here than expected.
+func (d *demo) warn() {
+	for _, w := range d.stack.Warnings() {
+		for i, line := range wrap(w, d.width-13) {
+			mark := ""
+			if i == 0 {
+				mark = "WARNING"
+			}
+			d.line("   %-9s %s", mark, line)
+		}
 	}
 }
 

@@ -4,7 +4,7 @@
 // keeps the gateway's quotas (10 MB a body, 10,240 header bytes, 30 s) and its
 // own answers, `{"message":"Not Found"}` among them.
 //
-// What it does not do: no authorizer (Options.TenantHeader plays one), no CORS,
+// What it does not do: no authorizer (Options.TenantClaim plays one), no CORS,
 // no stage in the path.
 //
 // Event format: https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html

@@ -19,8 +19,7 @@ import (
 const stage = "$default"
 
 // event makes the payload-2.0 event of a request whose route and body are known.
-// tenant, when claim is not empty, becomes the claim of that name, as a JWT
-// authorizer would hand it over.
+// tenant becomes the caller's identity under claim, unless one of them is empty.
 func event(r *http.Request, route Route, params map[string]string, body []byte, at time.Time, claim, tenant string) events.APIGatewayV2HTTPRequest {
 	headers, cookies := eventHeaders(r)
 	sourceIP, _, err := net.SplitHostPort(r.RemoteAddr)
@@ -57,10 +56,8 @@ func event(r *http.Request, route Route, params map[string]string, body []byte, 
 			},
 		},
 	}
-	if claim != "" {
-		e.RequestContext.Authorizer = &events.APIGatewayV2HTTPRequestContextAuthorizerDescription{
-			JWT: &events.APIGatewayV2HTTPRequestContextAuthorizerJWTDescription{Claims: map[string]string{claim: tenant}},
-		}
+	if claim != "" && tenant != "" {
+		e.RequestContext.Authorizer = identity(claim, tenant)
 	}
 	// Text that is no UTF-8 cannot stand in a JSON event. What the gateway makes
 	// of it is not documented; in base64 the handler sees the bytes as sent.
@@ -70,6 +67,25 @@ func event(r *http.Request, route Route, params map[string]string, body []byte, 
 		e.Body = string(body)
 	}
 	return e
+}
+
+// identity is what an authorizer would say of a caller: the IAM authorizer for the
+// names that only it has, a JWT authorizer for any other claim.
+func identity(claim, value string) *events.APIGatewayV2HTTPRequestContextAuthorizerDescription {
+	iam := &events.APIGatewayV2HTTPRequestContextAuthorizerIAMDescription{}
+	switch claim {
+	case "accountId":
+		iam.AccountID = value
+	case "userId":
+		iam.UserID = value
+	case "userArn":
+		iam.UserARN = value
+	default:
+		return &events.APIGatewayV2HTTPRequestContextAuthorizerDescription{
+			JWT: &events.APIGatewayV2HTTPRequestContextAuthorizerJWTDescription{Claims: map[string]string{claim: value}},
+		}
+	}
+	return &events.APIGatewayV2HTTPRequestContextAuthorizerDescription{IAM: iam}
 }
 
 // eventHeaders lower-cases names and joins duplicates by commas; cookies stand

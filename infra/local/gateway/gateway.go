@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/aws/aws-lambda-go/events"
 
@@ -36,9 +37,11 @@ type Invoker interface {
 type Options struct {
 	// Functions maps the short names of Routes to the names Invoker knows.
 	Functions map[string]string
-	// TenantClaim, when not empty, makes the header X-Sunhwa-Tenant a JWT claim
-	// of this name in the event; DefaultTenant stands in for a missing or empty
-	// header. The header identifies nobody: anyone may send it.
+	// TenantClaim, when not empty, makes the header X-Sunhwa-Tenant the caller's
+	// identity in the event: accountId, userId and userArn as the IAM authorizer
+	// would give it, any other name as a JWT claim. DefaultTenant stands in for a
+	// missing or empty header; without one too, the event has no identity. The
+	// header identifies nobody: anyone may send it.
 	TenantClaim   string
 	DefaultTenant string
 	// Timeout is the longest wait for a function; 0 means MaxTime.
@@ -84,6 +87,9 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, at time.Time) (routeKey string, status int) {
 	if headerBytes(r) > MaxHeaders {
 		return "", answer(w, http.StatusRequestHeaderFieldsTooLarge, "Request Header Fields Too Large")
+	}
+	if !headersAreText(r) {
+		return "", answer(w, http.StatusBadRequest, "Bad Request")
 	}
 	route, params, ok := match(g.routes, r.Method, r.URL.EscapedPath())
 	if !ok {
@@ -191,6 +197,20 @@ func headerBytes(r *http.Request) int {
 		}
 	}
 	return n
+}
+
+// headersAreText reports whether every header value is valid UTF-8. Another cannot
+// stand in a JSON event: its bytes would turn into U+FFFD, and two callers' values
+// into one. What the gateway in the cloud does with such a value is not documented.
+func headersAreText(r *http.Request) bool {
+	for _, values := range r.Header {
+		for _, v := range values {
+			if !utf8.ValidString(v) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // encode writes JSON without HTML escaping, which the gateway does not do either.

@@ -269,6 +269,51 @@ func TestGateway_tenantHeader(t *testing.T) {
 	assert.Equal(t, "default", f.last(t).RequestContext.Authorizer.JWT.Claims["tenant"])
 }
 
+// A TENANT_CLAIM that has no value in a request gives no identity, and the names
+// that only the IAM authorizer has come from it.
+func TestGateway_identity(t *testing.T) {
+	type iam = events.APIGatewayV2HTTPRequestContextAuthorizerIAMDescription
+	for claim, want := range map[string]iam{
+		"accountId": {AccountID: "acme"}, "userId": {UserID: "acme"}, "userArn": {UserARN: "acme"}, "sub": {},
+	} {
+		f := &recorder{}
+		url := front(t, f, gateway.Options{TenantClaim: claim}) + "/jobs/x"
+		do(t, "GET", url, nil)
+		assert.Nil(t, f.last(t).RequestContext.Authorizer, claim)
+		do(t, "GET", url, nil, gateway.TenantHeader, "")
+		assert.Nil(t, f.last(t).RequestContext.Authorizer, claim)
+		do(t, "GET", url, nil, gateway.TenantHeader, "acme")
+		a := f.last(t).RequestContext.Authorizer
+		require.NotNil(t, a, claim)
+		if claim == "sub" {
+			assert.Nil(t, a.IAM)
+			assert.Equal(t, map[string]string{"sub": "acme"}, a.JWT.Claims)
+			continue
+		}
+		assert.Nil(t, a.JWT, claim)
+		require.NotNil(t, a.IAM, claim)
+		assert.Equal(t, want, *a.IAM)
+	}
+}
+
+func TestGateway_headersThatAreNoText(t *testing.T) {
+	f := &recorder{}
+	url := front(t, f, gateway.Options{TenantClaim: "tenant", DefaultTenant: "default"}) + "/jobs/x"
+	for _, header := range [][]string{
+		{gateway.TenantHeader, "a\xff"}, {gateway.TenantHeader, "a\xfe"}, {"X-Other", "\xed\x95"}, {"Cookie", "a=\xff"},
+		{"X-Twice", "good", "X-Twice", "\xff"},
+	} {
+		resp, body := do(t, "GET", url, nil, header...)
+		assert.Equal(t, 400, resp.StatusCode, "%q", header)
+		assert.Equal(t, `{"message":"Bad Request"}`, body)
+		assert.Equal(t, "application/json", resp.Header.Get("Content-Type"))
+	}
+	assert.Zero(t, f.count())
+	resp, _ := do(t, "GET", url, nil, gateway.TenantHeader, "순화\uFFFD")
+	assert.Equal(t, 200, resp.StatusCode)
+	assert.Equal(t, "순화\uFFFD", f.last(t).RequestContext.Authorizer.JWT.Claims["tenant"])
+}
+
 // The event is what a function of its own would decode: it goes through JSON.
 func TestGateway_eventIsJSON(t *testing.T) {
 	var raw json.RawMessage

@@ -34,7 +34,7 @@ type Problem struct {
 
 func (e *Error) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %d comment(s) cannot be read", e.Name, len(e.Rows)+e.More)
+	fmt.Fprintf(&b, "%s: %s cannot be read", e.Name, count(len(e.Rows)+e.More, "comment"))
 	for _, p := range e.Rows {
 		fmt.Fprintf(&b, "\n  %s: %s", p.Where, p.Reason)
 	}
@@ -135,6 +135,14 @@ func (g *gatherer) result() ([]job.Comment, error) {
 		return nil, fmt.Errorf("%s: there is no comment in the file", g.name)
 	}
 	return g.comments, nil
+}
+
+// count is a number of things, in the singular where it is one.
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // plain says what the system says about a file, without the name of a call.

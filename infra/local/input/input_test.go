@@ -88,7 +88,7 @@ func TestParse_badRowsAreNamed(t *testing.T) {
 		{"csv", "x.csv", "id,text\na,1\n\n,2\nb,\"x\ny\"\na,3\nc\nd, \nno way,x\n..,x\n", []string{
 			"row 4: the id is missing",
 			`row 6 (line 7): the id "a" stands in row 2 already`,
-			"row 7 (line 8): it has 1 column(s); the header has 2",
+			"row 7 (line 8): it has 1 column; the header has 2",
 			"row 8 (line 9): the text is missing or blank",
 			"row 9 (line 10): the id may have letters, digits and . _ ~ - only, at most 128",
 			"row 10 (line 11): the id may have letters, digits and . _ ~ - only, at most 128",
@@ -123,6 +123,50 @@ func TestParse_badRowsAreNamed(t *testing.T) {
 	}
 }
 
+// A separator that should have been quoted must not cut a text short.
+func TestParse_csvMoreThanTheHeader(t *testing.T) {
+	for _, tt := range []struct{ file, data, says string }{
+		{"x.csv", "id,text\nc1,Awful, really the worst\n", "row 2: it has 3 columns; the header has 2; a text with a comma must stand in quotes"},
+		{"x.csv", "text,id\nAwful, really,c1\n", "row 2: it has 3 columns; the header has 2; a text with a comma"},
+		{"x.csv", "id,text,,\nc1,Awful, really the worst,\n", "row 2: it has 3 columns; the header has 2; a text with a comma"},
+		{"x.csv", "id;text\nc1;fine, really\nc2;a; b; c\n", "row 3: it has 4 columns; the header has 2; a text with a semicolon"},
+		{"x.tsv", "id\ttext\nc1\ta\tb\n", "a text with a tab must stand"},
+		{"x.csv", "sep=|\nid|text\nc1|a|b\n", "row 2 (line 3): it has 3 columns; the header has 2; a text with a '|' must stand"},
+	} {
+		got, err := input.Parse(tt.file, []byte(tt.data))
+		assert.Nil(t, got)
+		require.ErrorContains(t, err, tt.says, tt.data)
+		assert.ErrorContains(t, err, ": 1 comment cannot be read")
+		assert.NotContains(t, err.Error(), "really", "no text in an error")
+	}
+	got, err := input.Parse("x.csv", []byte("id,text,\nc1,fine,,, ,\n"))
+	require.NoError(t, err, "empty fields to the right are none")
+	assert.Equal(t, []job.Comment{{ID: "c1", Text: "fine"}}, got)
+}
+
+func TestParse_csvFirstLineAndLineEnds(t *testing.T) {
+	lines := "ID;Text\nc1;\"강의가 최악, \"\"돈\"\" 아까움\n둘째 줄\"\nc2;Useless report.\n"
+	for name, data := range map[string]string{
+		"sep":              "sep=;\n" + lines,
+		"SEP, CRLF":        "\ufeffSEP=;\r\n" + strings.ReplaceAll(lines, "\n", "\r\n"),
+		"CR":               strings.ReplaceAll(lines, "\n", "\r"),
+		"sep, CR":          "sep=;\r" + strings.ReplaceAll(lines, "\n", "\r"),
+		"CR, LF in a text": strings.ReplaceAll(strings.ReplaceAll(lines, "\n", "\r"), "움\r", "움\n"),
+		"CR at no end":     strings.TrimSuffix(strings.ReplaceAll(lines, "\n", "\r"), "\r"),
+	} {
+		got, err := input.Parse("x.csv", []byte(data))
+		require.NoError(t, err, name)
+		assert.Equal(t, want, got, name)
+	}
+	// The separator that is named, not the one that is frequent.
+	got, err := input.Parse("x.csv", []byte("sep=|\nid|text|a,b,c\nc1|x, y|\n"))
+	require.NoError(t, err)
+	assert.Equal(t, []job.Comment{{ID: "c1", Text: "x, y"}}, got)
+
+	_, err = input.Parse("x.csv", []byte("id,text\r\rc1,\r"))
+	require.ErrorContains(t, err, "row 3: the text is missing or blank")
+}
+
 func TestParse_manyBadRows(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("id,text\n")
@@ -134,7 +178,7 @@ func TestParse_manyBadRows(t *testing.T) {
 	require.ErrorAs(t, err, &bad)
 	assert.Len(t, bad.Rows, 20)
 	assert.Equal(t, 10, bad.More)
-	assert.Contains(t, err.Error(), "x.csv: 30 comment(s) cannot be read")
+	assert.Contains(t, err.Error(), "x.csv: 30 comments cannot be read")
 }
 
 func TestParse_badFiles(t *testing.T) {
@@ -149,6 +193,11 @@ func TestParse_badFiles(t *testing.T) {
 		{"x.json", "[]", "no comment"},
 		{"x.csv", "name,comment\n1,2\n", "columns id and text"},
 		{"x.csv", "id,text\n", "no comment"},
+		{"x.csv", "id,text,Text\n1,a,b\n", "the column text twice"},
+		{"x.csv", "id,text, ID\n1,a,b\n", "the column id twice"},
+		{"x.csv", "sep=\nid,text\n1,a\n", "must name one separator"},
+		{"x.csv", "sep=ab\nid,text\n1,a\n", "must name one separator"},
+		{"x.csv", "sep=\"\nid,text\n1,a\n", "must name one separator"},
 		{"x.csv", "id,text\n1,\x81\xff\n", "save the file as UTF-8"},
 		{"x.xlsx", "PK", "name it .json, .jsonl or .csv"},
 	}

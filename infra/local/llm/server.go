@@ -1,7 +1,8 @@
 // Package llm is the offline stand-in for a language model: a real HTTP server
 // that speaks the chat-completions protocol, so that the client's whole path runs,
 // and rewrites by the small tables of rules.go. It is no model and says so: in its
-// log, in the model name of every answer, in GET /v1/models.
+// log, in the model name of every answer, in GET /v1/models. It answers for that
+// model alone, so that none of its texts is ever kept as another model's.
 package llm
 
 import (
@@ -19,7 +20,8 @@ import (
 	"unicode"
 )
 
-// Model is the model name in every answer.
+// Model is the one model that is answered for; a request for another is refused
+// with 404 model_not_found.
 const Model = "sunhwa-stand-in (rules, no model)"
 
 // What a call takes when it is to look like a model's.
@@ -165,6 +167,9 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case req.Model == "":
 		refuse(w, http.StatusBadRequest, "missing_model", "model is missing")
+		return
+	case req.Model != Model:
+		refuse(w, http.StatusNotFound, "model_not_found", "this stand-in has no model but "+Model)
 		return
 	case !ok:
 		refuse(w, http.StatusBadRequest, "missing_message", "a user message is missing")

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -77,7 +78,7 @@ func TestServer_saysWhatItIs(t *testing.T) {
 	assert.Contains(t, log.String(), "stand-in")
 	assert.Contains(t, log.String(), "no model")
 
-	code, v := post(t, s, `{"model":"gpt-x","messages":[{"role":"user","content":"Trash."}]}`)
+	code, v := post(t, s, `{"model":"`+Model+`","messages":[{"role":"user","content":"Trash."}]}`)
 	assert.Equal(t, 200, code)
 	assert.Equal(t, "sunhwa-stand-in (rules, no model)", v["model"])
 
@@ -96,9 +97,9 @@ func TestServer_refusesWhatIsNoRequest(t *testing.T) {
 	s := New(Options{})
 	for body, code := range map[string]string{
 		`nonsense`: "invalid_json",
-		`{"messages":[{"role":"user","content":"x"}]}`:                           "missing_model",
-		`{"model":"m","messages":[{"role":"system","content":"x"}]}`:             "missing_message",
-		`{"model":"m","stream":true,"messages":[{"role":"user","content":"x"}]}`: "unsupported_value",
+		`{"messages":[{"role":"user","content":"x"}]}`:                                       "missing_model",
+		`{"model":"` + Model + `","messages":[{"role":"system","content":"x"}]}`:             "missing_message",
+		`{"model":"` + Model + `","stream":true,"messages":[{"role":"user","content":"x"}]}`: "unsupported_value",
 	} {
 		status, v := post(t, s, body)
 		assert.Equal(t, 400, status, body)
@@ -109,8 +110,37 @@ func TestServer_refusesWhatIsNoRequest(t *testing.T) {
 	assert.Equal(t, 404, rec.Code)
 }
 
+// A job that is fixed to another model must not be served here: its answers would
+// be kept as that model's.
+func TestServer_answersForNoOtherModel(t *testing.T) {
+	s := started(t)
+	code, v := post(t, s, `{"model":"gpt-x","messages":[{"role":"user","content":"Trash."}]}`)
+	assert.Equal(t, 404, code)
+	e := v["error"].(map[string]any)
+	assert.Equal(t, "model_not_found", e["code"])
+	assert.Equal(t, "invalid_request_error", e["type"])
+	assert.Contains(t, e, "param")
+	assert.Contains(t, e["message"], Model)
+
+	other := spec
+	other.Model = "gpt-x"
+	_, usage, err := client(s, 4).Rewrite(t.Context(), other, "This is garbage.")
+	require.ErrorIs(t, err, job.ErrLLM)
+	assert.EqualValues(t, 1, usage.Calls, "a repeat would not help")
+	assert.ErrorContains(t, err, "model_not_found")
+}
+
+// sam local runs the functions on this stand-in.
+func TestModel_isWhatSamLocalAsksFor(t *testing.T) {
+	b, err := os.ReadFile("../../env.local.json")
+	require.NoError(t, err)
+	var env map[string]map[string]string
+	require.NoError(t, json.Unmarshal(b, &env))
+	assert.Equal(t, Model, env["StartFunction"]["LLM_MODEL"])
+}
+
 func TestServer_tokenLimitCutsOff(t *testing.T) {
-	_, v := post(t, New(Options{}), `{"model":"m","max_tokens":5,"messages":[{"role":"user","content":"This report is garbage and nobody reads it."}]}`)
+	_, v := post(t, New(Options{}), `{"model":"`+Model+`","max_tokens":5,"messages":[{"role":"user","content":"This report is garbage and nobody reads it."}]}`)
 	choice := v["choices"].([]any)[0].(map[string]any)
 	assert.Equal(t, "length", choice["finish_reason"])
 	assert.EqualValues(t, 5, v["usage"].(map[string]any)["completion_tokens"])

@@ -5,7 +5,7 @@ package main
 
 import (
 	"context"
-	"log/slog"
+	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
@@ -17,15 +17,19 @@ import (
 func main() {
 	cfg, err := config.Load[config.Local](nil)
 	if err != nil {
-		slog.Error("configuration", "error", err)
-		os.Exit(1)
+		fail(err)
 	}
 	logger := local.NewLogger(os.Stderr, cfg.LogLevel)
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // from then on a signal has its usual effect
 	if err := local.Run(ctx, cfg, logger); err != nil {
-		logger.Error("local stack", "error", err)
-		os.Exit(1)
+		fail(err)
 	}
+}
+
+// fail tells a person, line by line, what was wrong.
+func fail(err error) {
+	fmt.Fprintln(os.Stderr, "serve failed:", err)
+	os.Exit(1)
 }

@@ -46,6 +46,7 @@ func TestServe_signalDrainsAndExitsZero(t *testing.T) {
 			}
 		}
 		require.NoError(t, cmd.Wait(), all.String())
+		assert.Contains(t, all.String(), `msg="draining; press Ctrl-C again to end at once"`, sig)
 		assert.Contains(t, all.String(), "msg=drained", sig)
 		assert.Contains(t, all.String(), "stand-in")
 	}
@@ -58,6 +59,16 @@ func TestServe_badConfiguration(t *testing.T) {
 	var exit *exec.ExitError
 	require.ErrorAs(t, err, &exit)
 	assert.Equal(t, 1, exit.ExitCode())
-	assert.Contains(t, string(out), "HTTP_ADDR")
-	assert.Contains(t, string(out), "JOB_DEADLINE")
+	assert.Regexp(t, `\Aserve failed: .+\n  HTTP_ADDR: .+\n  JOB_DEADLINE: .+\n\z`, string(out), "lines for people, nothing escaped")
+	assert.NotContains(t, string(out), `\n`)
+}
+
+func TestServe_badStart(t *testing.T) {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = []string{asCommand + "=1", "HTTP_ADDR=127.0.0.1:0", "REDIS_ADDR=127.0.0.1:1", "LOG_LEVEL=error"}
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	require.ErrorAs(t, err, &exit)
+	assert.Equal(t, 1, exit.ExitCode())
+	assert.Regexp(t, `(?m)^serve failed: REDIS_ADDR 127\.0\.0\.1:1 does not answer: `, string(out))
 }

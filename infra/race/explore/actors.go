@@ -380,7 +380,7 @@ func (h hasty) after(sc *Scenario, w *world, a *spot, o op, r reply) {
 }
 
 // failover is an asynchronous failover that takes the claim back and nothing
-// else: the exception that design names.
+// else: the exception that the promises name.
 type failover struct{}
 
 func (failover) name() string { return "failover" }

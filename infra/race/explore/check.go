@@ -25,7 +25,7 @@ type stepped struct {
 type Invariant struct {
 	Name    string
 	Says    string // in plain words
-	Promise int    // of design's seven, the one it serves; 0: housekeeping
+	Promise int    // of the README's seven, the one it serves; 0: housekeeping
 	// check returns what is wrong, or "".
 	check func(s *stepped) string
 }
@@ -233,8 +233,7 @@ func check(s *stepped) (*Invariant, string) {
 }
 
 // atEnd checks a world in which nobody can move: no claim outlives its job, and
-// once everything's time has passed nothing is left but watch sets that the
-// sweeper empties.
+// every key but the watch sets ends within a day.
 func (sc *Scenario) atEnd(w *world) string {
 	run := w.keys.text(sc.names("").Run)
 	if run != "" && w.keys[sc.names(job.ID(run)).Job] == nil {
@@ -251,10 +250,7 @@ func (sc *Scenario) atEnd(w *world) string {
 // Invariants lists what is checked after every step.
 func Invariants() []Invariant { return slices.Clone(invariants) }
 
-// spent is what all fields of the job that say cost sum to.
-func spent(s snapshot, key string) int64 { return s.number(key, "calls") }
-
-// kept reports whether every field of a is in b with the same value.
+// keptFields reports whether every field of a is in b with the same value.
 func keptFields(a, b *entry) bool {
 	if a == nil || b == nil {
 		return true

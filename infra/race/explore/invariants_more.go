@@ -2,6 +2,7 @@ package explore
 
 import (
 	"fmt"
+	"strconv"
 
 	"sunhwa/shared/job"
 )
@@ -42,7 +43,7 @@ func counts(s *stepped) string {
 		if s.after.keys[v.keys.Out] != nil {
 			fresh = s.after.keys.size(v.keys.Out) - s.before.keys.size(v.keys.Out)
 		}
-		paid := spent(s.after.keys, key) - spent(s.before.keys, key)
+		paid := s.after.keys.number(key, "calls") - s.before.keys.number(key, "calls")
 		due := int64(fresh)
 		if s.op.move == "record" && s.reply.err == nil && s.op.ref.ID == v.id && s.op.first {
 			due += 10 // sent once by each attempt
@@ -180,8 +181,8 @@ func lifetimes(s *stepped) string {
 				return k + " lives longer than an hour after apply"
 			}
 		}
-		if s.after.keys.field(s.at().keys.Job, "appliedAt") == "" {
-			return "appliedAt is not set"
+		if s.after.keys.field(s.at().keys.Job, "appliedAt") != strconv.FormatInt(publishedAt.UnixMilli(), 10) {
+			return "appliedAt is not the time given"
 		}
 	}
 	return ""

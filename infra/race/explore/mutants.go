@@ -14,7 +14,7 @@ type edit struct{ script, old, new string }
 // notice it is worth nothing.
 type Mutant struct {
 	Name    string
-	Promise int    // of design's seven, the one the fault breaks; 0: housekeeping
+	Promise int    // of the README's seven, the one the fault breaks; 0: housekeeping
 	In      string // the scenario it is expected to show in; all are tried
 	edits   []edit
 }

@@ -46,6 +46,9 @@ func (r reply) refused() bool { return r.err != nil && !errors.Is(r.err, job.Err
 // lease is what every worker of a scenario holds; redispatches rest as long.
 const lease = 20 * time.Second
 
+// publishedAt is when every head of a scenario says that its job was published.
+var publishedAt = time.UnixMilli(1_893_553_445_678)
+
 // call runs o on the server.
 func call(ctx context.Context, stores []*jobstore.Store, o op) reply {
 	s := stores[o.store]
@@ -85,7 +88,7 @@ func call(ctx context.Context, stores []*jobstore.Store, o op) reply {
 			detail = fmt.Sprintf("%s, %v", describe(r.job), all)
 		}
 	case "applied":
-		r.err = s.Applied(ctx, o.ref.ID)
+		r.err = s.Applied(ctx, o.ref.ID, publishedAt)
 	case "newest":
 		r.newest, r.err = s.Newest(ctx, o.ref.Target)
 		detail = string(r.newest)

@@ -20,6 +20,9 @@ type client struct {
 	random *rand.Rand
 }
 
+// publishedAt is when every head of a round says that its job was published.
+var publishedAt = time.UnixMilli(1_893_553_445_678)
+
 // chance is true n times of a hundred.
 func (c *client) chance(n int) bool { return c.random.IntN(100) < n }
 
@@ -99,7 +102,7 @@ func (c *client) ask(ctx context.Context, in job.Call) (job.Answer, error) {
 			out.Texts = append(out.Texts, one.After)
 		}
 	case job.MoveApplied:
-		err = s.Applied(ctx, in.ID)
+		err = s.Applied(ctx, in.ID, publishedAt)
 	case job.MoveErase:
 		err = s.Erase(ctx, c.target, in.Other)
 	case job.MoveInspect:

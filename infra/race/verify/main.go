@@ -68,10 +68,15 @@ func run(ctx context.Context, o options) error {
 	}
 	began := time.Now()
 	if o.walk {
+		servers, stop, err := startAll()
+		if err != nil {
+			return err
+		}
+		defer stop()
 		if err := walkAll(ctx, scenarios, o); err != nil {
 			return err
 		}
-		if err := replayAll(ctx, scenarios, o); err != nil {
+		if err := replayAll(ctx, servers, scenarios, o); err != nil {
 			return err
 		}
 	}

@@ -22,17 +22,31 @@ var engines = []struct {
 	{"cluster", testkit.Options{Cluster: true}, 50},
 }
 
-// replayAll runs a sample of every scenario's orders on every real server.
-func replayAll(ctx context.Context, scenarios []*explore.Scenario, o options) error {
-	fmt.Fprintf(o.out, "the same orders on real servers, answer for answer and key for key (seed %d)\n", o.seed)
+// startAll starts every real server, before anything that takes time: what is
+// missing is told at once. stop ends those that were started.
+func startAll() (servers []*testkit.Engine, stop func(), err error) {
+	stop = func() {
+		for _, server := range servers {
+			server.Stop()
+		}
+	}
 	for _, e := range engines {
-		began := time.Now()
 		server, err := testkit.Start(e.options)
 		if err != nil {
-			return err
+			stop()
+			return nil, nil, err
 		}
-		orders, calls, err := replayOn(ctx, server, scenarios, o, e.tolerance)
-		server.Stop()
+		servers = append(servers, server)
+	}
+	return servers, stop, nil
+}
+
+// replayAll runs a sample of every scenario's orders on every real server.
+func replayAll(ctx context.Context, servers []*testkit.Engine, scenarios []*explore.Scenario, o options) error {
+	fmt.Fprintf(o.out, "the same orders on real servers, answer for answer and key for key (seed %d)\n", o.seed)
+	for i, e := range engines {
+		began := time.Now()
+		orders, calls, err := replayOn(ctx, servers[i], scenarios, o, e.tolerance)
 		if err != nil {
 			return fmt.Errorf("on %s: %w", e.name, err)
 		}

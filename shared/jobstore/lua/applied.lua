@@ -1,6 +1,6 @@
 -- applied.lua: notes that a finished job is published.
 -- KEYS: job, in, out
--- ARGV: now ms, ms the texts live on
+-- ARGV: ms when it was published by the head, ms the texts live on
 -- Returns: {OK} | {NOT_FOUND} | {STATE, status, code}
 -- Invariant: appliedAt is set once; lifetimes only shrink.
 local job, input, out = KEYS[1], KEYS[2], KEYS[3]
