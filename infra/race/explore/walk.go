@@ -2,57 +2,9 @@ package explore
 
 import (
 	"context"
-	"fmt"
-	"io"
-	"log/slog"
 	"math/big"
-	"slices"
 	"sync"
-	"time"
-
-	"github.com/alicebob/miniredis/v2"
-	"github.com/redis/go-redis/v9"
-
-	"sunhwa/shared/job"
-	"sunhwa/shared/jobstore"
 )
-
-// lab is one embedded server with a store for each configuration. The stores
-// share one fixed wall clock: it decides nothing.
-type lab struct {
-	server *miniredis.Miniredis
-	client redis.UniversalClient
-	stores []*jobstore.Store
-}
-
-func newLab(sc *Scenario, scripts map[string]string) (*lab, error) {
-	m, err := miniredis.Run()
-	if err != nil {
-		return nil, fmt.Errorf("explore: start the embedded server: %w", err)
-	}
-	l := &lab{server: m, client: jobstore.NewClient(jobstore.ClientOptions{Addrs: []string{m.Addr()}})}
-	l.stores = sc.stores(l.client, scripts)
-	return l, nil
-}
-
-func (l *lab) close() {
-	_ = l.client.Close()
-	l.server.Close()
-}
-
-// stores makes a store for each configuration; they differ in what a job must
-// not depend on.
-func (sc *Scenario) stores(rdb redis.UniversalClient, scripts map[string]string) []*jobstore.Store {
-	at := time.UnixMilli(1_000_000)
-	all := make([]*jobstore.Store, len(sc.Configs))
-	for i := range all {
-		all[i] = jobstore.New(rdb, jobstore.Options{
-			MemoLimit: sc.Memo, MaxAttempts: sc.Attempts, Now: func() time.Time { return at },
-			Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Scripts: scripts,
-		})
-	}
-	return all
-}
 
 // choice is one step that a world allows.
 type choice struct {
@@ -100,17 +52,6 @@ func (sc *Scenario) who(c choice) string {
 	return sc.actors[c.actor].name()
 }
 
-// server runs a step's call from a world and returns the answer, the keys after
-// it and their digest.
-type server func(context.Context, *world, op) (*outcome, error)
-
-// outcome is what a call led to.
-type outcome struct {
-	reply reply
-	keys  snapshot
-	sum   digest
-}
-
 // take makes one step from w on the lab's server and returns it with the world
 // after. serve runs the call; replays put a real server there.
 func (sc *Scenario) take(ctx context.Context, w *world, c choice, serve server) (*stepped, error) {
@@ -153,63 +94,6 @@ func (sc *Scenario) take(ctx context.Context, w *world, c choice, serve server) 
 	return s, nil
 }
 
-// serve runs a step's call on the embedded server.
-func (l *lab) serve(ctx context.Context, w *world, o op) (*outcome, error) {
-	write(l.server, w.keys)
-	out := &outcome{}
-	switch o.move {
-	case "clock":
-		l.server.FastForward(time.Duration(o.passes) * time.Millisecond)
-	case "failover":
-		l.server.Del(o.lose)
-	case "scan": // what it saw is in the step itself
-	default:
-		out.reply = call(ctx, l.stores, o)
-	}
-	out.keys = read(l.server)
-	out.sum = out.keys.digest()
-	return out, ctx.Err()
-}
-
-// asked names a call on given keys. What it leads to depends on nothing else:
-// the displayed time is fixed and the server's clock is in the keys' TTLs. So the
-// same call on the same keys is run once and its outcome used again, whatever the
-// actors around it have in hand; the invariants look at every step all the same.
-type asked struct {
-	keys   digest
-	op     op
-	missed job.ID
-	fresh  bool
-}
-
-func askedOf(w *world, o op) asked {
-	k := asked{keys: w.sum, op: o}
-	if o.make != nil {
-		k.missed, k.fresh = o.make.Missing, o.make.Fresh
-	}
-	k.op.make, k.op.first = nil, false
-	return k
-}
-
-// cached serves from what was asked before.
-func (k *walk) cached(l *lab) server {
-	return func(ctx context.Context, w *world, o op) (*outcome, error) {
-		q := askedOf(w, o)
-		k.mu.Lock()
-		out := k.known[q]
-		k.mu.Unlock()
-		if out != nil {
-			return out, nil
-		}
-		out, err := l.serve(ctx, w, o)
-		k.mu.Lock()
-		k.known[q] = out
-		k.calls++
-		k.mu.Unlock()
-		return out, err
-	}
-}
-
 // node is a world seen, as little of it as the report needs.
 type node struct {
 	parent int32
@@ -225,16 +109,6 @@ type Report struct {
 	Calls     int      // different calls on different keys, run on the server
 	Orders    *big.Int // complete orders: from the first world to one where nobody can move
 	Violation *Violation
-}
-
-// Violation is a broken invariant and the shortest order that breaks it.
-type Violation struct {
-	Scenario  *Scenario
-	Mutant    string // whose scripts ran; empty: as shipped
-	Invariant *Invariant
-	Wrong     string
-	Order     []int      // each step's place among the choices of its world
-	Steps     []*stepped // from the first world on
 }
 
 // Walk takes every step from every world of sc, breadth first, with hands labs
@@ -421,71 +295,4 @@ func (k *walk) orders() *big.Int {
 		count[at] = total
 	}
 	return count[0]
-}
-
-// path returns the choices that lead to a world, each as its place among those of
-// the world before.
-func (k *walk) path(at int32) []int {
-	var cs []int
-	for ; at > 0; at = k.nodes[at].parent {
-		cs = append(cs, int(k.nodes[at].choice))
-	}
-	slices.Reverse(cs)
-	return cs
-}
-
-// explain walks the order that broke an invariant again, for the report.
-func (k *walk) explain(ctx context.Context, l *lab) (*Violation, error) {
-	f := k.broken
-	v := &Violation{Scenario: k.sc, Invariant: f.invariant, Wrong: f.wrong, Order: k.path(f.at)}
-	if !f.atEnd {
-		v.Order = append(v.Order, f.choice)
-	}
-	var err error
-	v.Steps, err = k.sc.follow(ctx, l, v.Order)
-	return v, err
-}
-
-// follow takes the steps of an order from the first world on.
-func (sc *Scenario) follow(ctx context.Context, l *lab, order []int) ([]*stepped, error) {
-	var steps []*stepped
-	w := sc.first()
-	for n, i := range order {
-		choices := sc.choices(w)
-		if i < 0 || i >= len(choices) {
-			return steps, fmt.Errorf("explore: step %d chooses %d of %d", n+1, i, len(choices))
-		}
-		s, err := sc.take(ctx, w, choices[i], l.serve)
-		if err != nil {
-			return steps, err
-		}
-		steps = append(steps, s)
-		w = s.after
-	}
-	return steps, nil
-}
-
-// Replay takes one order again, as a violation's report gives it, and returns its
-// steps as text with the first invariant broken, if any.
-func Replay(ctx context.Context, sc *Scenario, scripts map[string]string, order []int) (string, error) {
-	l, err := newLab(sc, scripts)
-	if err != nil {
-		return "", err
-	}
-	defer l.close()
-	steps, err := sc.follow(ctx, l, order)
-	if err != nil {
-		return "", err
-	}
-	v := &Violation{Scenario: sc, Invariant: &Invariant{Name: "none"}, Order: order, Steps: steps}
-	for _, s := range steps {
-		if s.op.move == "crash" {
-			continue
-		}
-		if inv, wrong := check(s); inv != nil {
-			v.Invariant, v.Wrong = inv, wrong
-			break
-		}
-	}
-	return v.String(), nil
 }
