@@ -22,6 +22,7 @@ func observe(m *obs.Metrics) func(context.Context, handler.WorkerReport) {
 		case handler.WorkerIdle, handler.WorkerStopped, handler.WorkerUnsaid:
 		}
 		m.Count("LLMCalls", r.Usage.Calls)
+		m.Count("LLMRetries", r.Retries)
 		m.Count("MemoHits", r.Usage.MemoHits)
 		m.Count("PromptTokens", r.Usage.PromptTokens)
 		m.Count("CompletionTokens", r.Usage.CompletionTokens)

@@ -84,6 +84,7 @@ type WorkerReport struct {
 	Outcome  WorkerOutcome
 	Code     job.Code  // set when Outcome is WorkerFailed
 	Usage    job.Usage // what this invocation's calls cost and its memo saved
+	Retries  int64     // calls beyond the first of each comment that was answered
 	Duration time.Duration
 }
 

@@ -99,6 +99,7 @@ func (r *workerRun) flush(ctx context.Context) {
 	r.rec.all = append(r.rec.all, sent.results...)
 	for _, res := range sent.results {
 		r.report.Usage = r.report.Usage.Plus(res.Usage)
+		r.report.Retries += max(res.Usage.Calls-1, 0)
 	}
 	r.report.Usage = r.report.Usage.Plus(sent.extra.Usage)
 	if limit := r.w.o.MaxJobTokens; limit > 0 && progress.Usage.TotalTokens > limit {

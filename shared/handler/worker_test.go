@@ -43,6 +43,21 @@ func TestWorker_Handle_success(t *testing.T) {
 	require.Equal(t, 1, report.Attempt)
 }
 
+func TestWorker_Handle_reportsRetries(t *testing.T) {
+	g := newWorkerRig(t, jobstore.Options{})
+	ref := g.start(false, "a", "b")
+	llm := &workerScript{answer: func(_ context.Context, text string) (string, job.Usage, error) {
+		calls := map[string]int64{"a": 1, "b": 3}[text]
+		return workerPolite(text), job.Usage{Calls: calls}, nil
+	}}
+	o := g.options()
+	var report WorkerReport
+	o.Observe = func(_ context.Context, r WorkerReport) { report = r }
+	require.NoError(t, NewWorker(g.store, llm, o).Handle(t.Context(), ref.Event()))
+	require.Equal(t, int64(2), report.Retries)
+	require.Equal(t, int64(4), report.Usage.Calls)
+}
+
 func TestWorker_Handle_sideBySide(t *testing.T) {
 	g := newWorkerRig(t, jobstore.Options{})
 	ref := g.start(false, "a", "b", "c", "d", "e")
