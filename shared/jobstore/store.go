@@ -2,9 +2,11 @@ package jobstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -81,11 +83,16 @@ func (s *Store) Ping(ctx context.Context) error {
 func (s *Store) EvictionPolicy(ctx context.Context) (string, error) {
 	asking, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	m, err := s.rdb.ConfigGet(asking, "maxmemory-policy").Result()
+	text, err := s.rdb.Info(asking, "memory").Result() // CONFIG is refused by managed servers
 	if err != nil {
-		return "", classify(ctx, "config get", err)
+		return "", classify(ctx, "info", err)
 	}
-	return m["maxmemory-policy"], nil
+	for line := range strings.Lines(text) {
+		if policy, ok := strings.CutPrefix(strings.TrimSpace(line), "maxmemory_policy:"); ok {
+			return policy, nil
+		}
+	}
+	return "", errors.New("jobstore: info: the server does not tell its maxmemory_policy")
 }
 
 func (s *Store) now() string { return millis(s.o.Now()) }
