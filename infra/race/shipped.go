@@ -181,15 +181,29 @@ func (r *race) late(ctx context.Context, t job.Target, f *figures) error {
 	if err := r.expire(ctx, a.Ref); err != nil {
 		return fmt.Errorf("expire: %w", err)
 	}
-	if j, err := r.store.Read(ctx, a.ID); err != nil || j.Status != job.Failed {
-		return fmt.Errorf("read after the deadline: not FAILED (%w)", err)
-	}
-	if err := r.store.Finish(ctx, a, "", job.Extra{}); err == nil {
+	if err := r.store.Finish(ctx, a, "", job.Extra{}); err == nil { // before anybody has looked
 		f.Late++
 		return nil
+	} else if !errors.Is(err, job.ErrOverdue) {
+		return fmt.Errorf("the first late finish was refused for another reason: %w", err)
 	}
 	j, err := r.store.Read(ctx, a.ID)
 	if err != nil {
+		return fmt.Errorf("read after the deadline: %w", err)
+	}
+	if j.Status != job.Failed {
+		return fmt.Errorf("read after the deadline: %s", j.Status)
+	}
+	err = r.store.Finish(ctx, a, "", job.Extra{})
+	var state *job.StateError
+	switch {
+	case err == nil:
+		f.Late++
+		return nil
+	case !errors.As(err, &state) || state.Code != job.CodeDeadlineExceeded:
+		return fmt.Errorf("the late finish was refused for another reason: %w", err)
+	}
+	if j, err = r.store.Read(ctx, a.ID); err != nil {
 		return fmt.Errorf("read: %w", err)
 	}
 	f.Late += count(j.Status == job.Success)

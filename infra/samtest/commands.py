@@ -25,6 +25,12 @@ for match in re.finditer(r"\baws ([a-z][a-z0-9-]*) ([a-z][a-z0-9-]*)((?:[^\n`]|\
         print(f"aws {service}: no such service")
         continue
     operations = {xform_name(name, "-"): name for name in model.operation_names}
+    if command == "wait":  # aws SERVICE wait WAITER: a waiter of the service, with its operation's options
+        waiters = session.get_component("data_loader").load_service_model(service, "waiters-2")["waiters"]
+        waiter, _, rest = rest.strip().partition(" ")
+        command = f"wait {waiter}"
+        operations = {f"wait {xform_name(name, '-')}": w["operation"] for name, w in waiters.items()}
+        rest = " " + rest
     if command not in operations:
         print(f"aws {service} {command}: no such command")
         continue

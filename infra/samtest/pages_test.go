@@ -25,8 +25,9 @@ func TestOperations_commandsExist(t *testing.T) {
 	assert.Empty(t, check(filepath.Join(root, "infra/docs/operations.md")))
 
 	wrong := filepath.Join(t.TempDir(), "wrong.md")
-	write(t, wrong, "aws sqs drain-queue --queue-url x\naws sqs purge-queue --queue x\naws sqz purge-queue\n")
-	assert.Len(t, strings.Split(strings.TrimSpace(check(wrong)), "\n"), 3)
+	write(t, wrong, "aws sqs drain-queue --queue-url x\naws sqs purge-queue --queue x\naws sqz purge-queue\n"+
+		"aws cloudformation wait stack-is-happy\naws cloudformation wait stack-exists --stack x\n")
+	assert.Len(t, strings.Split(strings.TrimSpace(check(wrong)), "\n"), 5)
 
 	for _, m := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(text(t, "infra/docs/operations.md"), -1) {
 		cmd := exec.CommandContext(t.Context(), "bash", "-n")

@@ -92,7 +92,7 @@ func (s *stepped) refusal() string {
 		return answer(job.ErrOverdue)
 	case keys.text(v.keys.Run) != string(v.id):
 		return answer(job.ErrClaimLost)
-	case v.token != s.op.token:
+	case s.op.token == "" || v.token != s.op.token:
 		return answer(job.ErrStale)
 	}
 	return ""
@@ -171,7 +171,7 @@ func (s *stepped) expectedFail(v view, keys snapshot) string {
 		return answer(job.ErrOverdue)
 	case v.terminal:
 		return answer(&job.StateError{Status: job.Status(v.status), Code: job.Code(code)})
-	case s.op.guard == job.GuardWorker && v.token != s.op.token:
+	case s.op.guard == job.GuardWorker && (s.op.token == "" || v.token != s.op.token):
 		return answer(job.ErrStale)
 	case s.op.guard == job.GuardStart && keys.number(v.keys.Job, "attempt") != 0:
 		return answer(job.ErrBegun)

@@ -33,6 +33,9 @@ var invariants = []Invariant{
 	{"terminal is final", "a job that is SUCCESS or FAILED stays as it is", 2, func(s *stepped) string {
 		for _, v := range s.jobs(s.before) {
 			e := s.after.keys[v.keys.Job]
+			if e == nil && s.op.move != "clock" {
+				return short(v.id) + " is gone"
+			}
 			if !v.terminal || e == nil {
 				continue
 			}
@@ -75,7 +78,8 @@ var invariants = []Invariant{
 	}},
 	{"refusals write nothing", "what is refused has changed nothing", 3, func(s *stepped) string {
 		reads := s.op.move == "read" || s.op.move == "results"
-		silent := s.reply.refused() && !reads || reads && !overdue(s) || s.op.move == "newest" ||
+		ends := s.op.move == "fail" && errors.Is(s.reply.err, job.ErrOverdue) && !s.at().terminal
+		silent := s.reply.err != nil && !ends && !reads || reads && !overdue(s) || s.op.move == "newest" ||
 			s.reply.verdict.Kind == job.Left
 		if d := s.differs(); silent && len(d) > 0 {
 			return "it changed " + strings.Join(d, ", ")
@@ -86,12 +90,7 @@ var invariants = []Invariant{
 		if e := s.expected(); e != "" {
 			return want(s.reply.text, e)
 		}
-		if slices.Contains([]string{"record", "renew", "begin"}, s.op.move) {
-			if s.reply.err != nil {
-				return want(s.reply.text, "OK")
-			}
-		}
-		return ""
+		return told(s)
 	}},
 	{"one owner", "at most one job of a target is RUNNING before its deadline", 1, func(s *stepped) string {
 		n := 0
@@ -250,6 +249,13 @@ var invariants = []Invariant{
 		if was != "" && is == "" && s.op.move != "clock" {
 			return "last is gone"
 		}
+		if len(s.after.born) > len(s.before.born) {
+			v := s.sc.job(s.after.keys, s.op.ref.ID)
+			return want(fmt.Sprint(s.after.keys.ttl(last)), fmt.Sprint(v.ttl))
+		}
+		if s.op.move != "clock" && s.after.keys.ttl(last) != s.before.keys.ttl(last) {
+			return "last's life was changed"
+		}
 		return ""
 	}},
 	{"every key ends", "no key but the watch sets is without a TTL", 0, func(s *stepped) string {
@@ -278,8 +284,17 @@ var invariants = []Invariant{
 				return name + " is still there"
 			}
 		}
-		if s.sc.job(s.after.keys, s.op.other).status == "RUNNING" {
-			return "the job still runs"
+		if v := s.sc.job(s.before.keys, s.op.other); v.status == "RUNNING" {
+			code := "CANCELED"
+			if v.left <= 0 {
+				code = "DEADLINE_EXCEEDED"
+			}
+			if is := s.after.keys.field(k.Job, "error"); is != code {
+				return want(is, code)
+			}
+		}
+		if s.op.other != "" && s.after.keys.field(k.Job, "inputDigest") != "" {
+			return "a digest of the texts is still there"
 		}
 		return want(s.after.keys.text(k.Last), s.before.keys.text(k.Last))
 	}},

@@ -3,6 +3,7 @@ package explore
 import (
 	"fmt"
 	"strconv"
+	"time"
 
 	"sunhwa/shared/job"
 )
@@ -117,6 +118,12 @@ func texts(s *stepped) string {
 	if wrong := remembered(s); wrong != "" {
 		return wrong
 	}
+	for _, v := range s.jobs(s.before) { // only time, an erase and the next success free them
+		free := s.op.move == "clock" || s.op.move == "erase" || s.op.move == "finish" && s.op.ref.ID != v.id
+		if v.status == "SUCCESS" && !free && s.before.keys[v.keys.In] != nil && s.after.keys[v.keys.In] == nil {
+			return "the texts of " + short(v.id) + " are gone"
+		}
+	}
 	n := 0
 	for _, v := range s.jobs(s.after) {
 		in, out := s.after.keys[v.keys.In] != nil, s.after.keys[v.keys.Out] != nil
@@ -158,6 +165,16 @@ func lifetimes(s *stepped) string {
 	}
 	for _, v := range s.ended() {
 		retention := s.before.keys.number(v.keys.Job, "retention")
+		if is := s.after.keys.ttl(v.keys.Job); is != min(retention, v.ttl) {
+			return fmt.Sprintf("%s lives %d ms after the end, want %d", v.keys.Job, is, min(retention, v.ttl))
+		}
+		at := "1000000" // the displayed time of every store here
+		if v.left <= 0 {
+			at = s.before.keys.field(v.keys.Job, "deadlineAt")
+		}
+		if is := s.after.keys.field(v.keys.Job, "finishedAt"); is != at {
+			return want(is, at)
+		}
 		for _, k := range []string{v.keys.Job, v.keys.In, v.keys.Out} {
 			if e := s.after.keys[k]; e != nil && (e.ttl > retention || e.ttl == 0) {
 				return fmt.Sprintf("%s lives %d ms after the end, the retention is %d", k, e.ttl, retention)
@@ -183,6 +200,66 @@ func lifetimes(s *stepped) string {
 		}
 		if s.after.keys.field(s.at().keys.Job, "appliedAt") != strconv.FormatInt(publishedAt.UnixMilli(), 10) {
 			return "appliedAt is not the time given"
+		}
+	}
+	return ""
+}
+
+// told: what a call says beside its code, checked against the keys.
+func told(s *stepped) string {
+	v, b, a := s.at(), s.before.keys, s.after.keys
+	status, code := a.field(v.keys.Job, "status"), a.field(v.keys.Job, "error")
+	state := answer(&job.StateError{Status: job.Status(status), Code: job.Code(code)})
+	shown := func() string {
+		done := a.number(v.keys.Job, "done")
+		if status == "RUNNING" {
+			done = int64(a.size(v.keys.Out))
+		}
+		t := status
+		if code != "" {
+			t += "(" + code + ")"
+		}
+		return fmt.Sprintf("%s %d/%d, calls %d", t, done, a.number(v.keys.Job, "total"), a.number(v.keys.Job, "calls"))
+	}
+	switch s.op.move {
+	case "renew":
+		return want(s.reply.text, "OK")
+	case "record":
+		return want(s.reply.text, fmt.Sprintf("OK: done %d, calls %d", a.size(v.keys.Out), a.number(v.keys.Job, "calls")))
+	case "begin":
+		recorded := map[int]string{}
+		for f := range b[v.keys.Out].fieldsOf() {
+			n, _ := strconv.Atoi(f)
+			recorded[n] = ""
+		}
+		return want(s.reply.text, fmt.Sprintf("OK: attempt %d, recorded %v, kept %s, %s left", a.number(v.keys.Job, "attempt"),
+			sortedKeys(recorded), b.text(v.keys.Kept), time.Duration(v.left)*time.Millisecond))
+	case "newest":
+		if last := b.text(s.sc.names("").Last); last != "" {
+			return want(s.reply.text, "OK: "+last)
+		}
+		return want(s.reply.text, answer(job.ErrNotFound))
+	case "read", "results", "applied":
+		if v.status == "" {
+			return want(s.reply.text, answer(job.ErrNotFound))
+		}
+	}
+	switch s.op.move {
+	case "read":
+		return want(s.reply.text, "OK: "+shown())
+	case "applied":
+		if status != "SUCCESS" {
+			return want(s.reply.text, state)
+		}
+		return want(s.reply.text, "OK")
+	case "results":
+		switch {
+		case status != "SUCCESS":
+			return want(s.reply.text, state)
+		case b[v.keys.In] == nil || b.size(v.keys.Out) != int(b.number(v.keys.Job, "total")):
+			return want(s.reply.text, answer(job.ErrGone))
+		case s.reply.err != nil:
+			return want(s.reply.text, "OK")
 		}
 	}
 	return ""

@@ -51,7 +51,7 @@ func Scenarios() []*Scenario {
 		},
 		{
 			Name: "deadline", Says: "the deadline passes anywhere; the other start takes the target over",
-			actors: []program{a, b, w1, w2, reader{1}}, Ticks: []time.Duration{time.Minute}, Losses: 1,
+			actors: []program{a, b, w1, w2, reader{1}}, Ticks: []time.Duration{time.Minute, time.Second}, Losses: 1,
 		},
 		{
 			Name: "cancel", Says: "a cancel anywhere, a second start, the late worker",
@@ -67,7 +67,7 @@ func Scenarios() []*Scenario {
 		},
 		{
 			Name: "published", Says: "one job, applied and erased",
-			actors: []program{a, w1, applier{}, eraser{}}, Losses: 1, Ticks: []time.Duration{time.Minute},
+			actors: []program{a, w1, applier{}, eraser{}}, Losses: 1, Ticks: []time.Duration{time.Minute, time.Second},
 		},
 		{
 			Name: "late sweeper", Says: "the sweeper acts on what it read before; everything expires",
@@ -146,7 +146,7 @@ func (sc *Scenario) first() *world {
 	if sc.foreign {
 		life := (sc.Configs[0].Deadline + sc.Configs[0].Retention).Milliseconds()
 		w.keys[k.Run] = &entry{kind: "string", text: string(old), ttl: sc.Configs[0].Deadline.Milliseconds()}
-		w.keys[k.In] = &entry{kind: "string", text: "[]", ttl: life}
+		w.keys[k.In] = &entry{kind: "string", text: `[{"id":"a","text":"one"},{"id":"b","text":"two"}]`, ttl: life}
 		w.keys[k.Watch] = &entry{kind: "set", fields: map[string]string{k.Member: ""}}
 		w.keys[k.Job] = &entry{kind: "hash", ttl: life, fields: map[string]string{
 			"schema": "999", "status": "RUNNING", "tenant": sc.Target.TenantKey(), "target": sc.Target.ID, "total": "2",

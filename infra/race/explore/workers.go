@@ -109,6 +109,13 @@ func (h hasty) name() string { return "hasty " + strconv.Quote(h.token) }
 
 func (h hasty) next(sc *Scenario, w *world, a spot) []op {
 	ref := job.Ref{ID: a.id, Target: sc.Target}
+	if h.token == "" && len(w.queue) > 0 && a.at == 0 { // holds nothing and says so: finish and fail must refuse it
+		ref.ID = w.queue[0]
+		return []op{
+			{move: "begin", ref: ref}, {move: "finish", ref: ref},
+			{move: "fail", ref: ref, guard: job.GuardWorker, code: job.CodeLLMFailed},
+		}
+	}
 	switch a.at {
 	case 0:
 		return worker{token: h.token}.next(sc, w, spot{at: workBegin, id: a.id, owed: a.owed})
