@@ -40,9 +40,6 @@ type reply struct {
 	verdict job.Verdict
 }
 
-// refused reports whether the call must have written nothing.
-func (r reply) refused() bool { return r.err != nil && !errors.Is(r.err, job.ErrOverdue) }
-
 // lease is what every worker of a scenario holds; redispatches rest as long.
 const lease = 20 * time.Second
 
